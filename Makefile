@@ -1,0 +1,50 @@
+# Every target sets up .venv by itself; it is renewed when the lock file or pyproject.toml change.
+SEED ?= 7
+COUNT ?= 25
+FAMILY ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help run test check lint types fuzz lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make run     run the word count"
+	@echo "make test    run every test, with branch coverage"
+	@echo "make check   lint, types and the fast tests"
+	@echo "make fuzz    compare with Kafka Streams on random scenarios: SEED=$(SEED) COUNT=$(COUNT) per family, FAMILY= one only"
+	@echo "make lock    pin the newest allowed dependencies in requirements.txt"
+	@echo "make clean   remove the environment, caches and build output"
+
+$(READY): requirements.txt pyproject.toml tools/setup_venv.sh
+	@tools/setup_venv.sh $(VENV)
+	@touch $@
+
+run: $(READY)
+	@$(BIN)/python -m examples.word_count
+
+test: $(READY)
+	$(BIN)/pytest -n auto --cov --cov-report=term
+
+check: lint types $(READY)
+	$(BIN)/pytest -n auto -m "not slow"
+
+lint: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(READY)
+	$(BIN)/mypy
+
+fuzz: $(READY)
+	@$(BIN)/python -m tools.fuzz --seed $(SEED) --count $(COUNT) $(addprefix --family ,$(FAMILY))
+
+lock: $(READY)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" uv pip compile pyproject.toml --group dev --universal --upgrade --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --quiet --output-file requirements.txt
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist conformance/target
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

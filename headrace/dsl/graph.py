@@ -1,0 +1,144 @@
+"""The logical graph: what the DSL's calls add up to, before it becomes a `Topology`.
+
+Nothing is written until `build`: later calls can still decide whether a table is kept, whether old values are sent, and
+whether a repartition may drop records without a key. Names and their numbers are given in the order of the calls, by
+Kafka Streams' scheme, so that a description compares line by line with the Java one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from headrace.errors import TopologyError
+from headrace.topology.topology import Topology, check_name
+
+Write = Callable[[Topology, tuple[str, ...]], None]
+"""Adds a node's steps to the topology, below the steps with these names."""
+
+
+@dataclass(eq=False)
+class GraphNode:
+    """One call of the DSL."""
+
+    name: str
+    """Of the step that later steps have as their parent."""
+    write: Write
+    parents: list[GraphNode] = field(default_factory=list)
+    children: list[GraphNode] = field(default_factory=list)
+    priority: int = -1
+    takes_null_keys: bool = False
+    """Whether this is a left or outer join: repartitions before it must keep records without a key."""
+    grace: int | None = None
+    """How long a windowed aggregation waits for late records."""
+    versioned: bool | None = None
+    """Whether its table keeps versions; None: as its parent."""
+    topics: tuple[object, ...] = ()
+    """What a stream source reads, so that two sources of the same topics become one."""
+
+    def parent_names(self) -> tuple[str, ...]:
+        """Return the steps this node's steps come after."""
+        return tuple(parent.name for parent in self.parents if parent.priority >= 0)
+
+    def is_versioned(self) -> bool:
+        """Tell whether this node's table keeps versions."""
+        if self.versioned is not None:
+            return self.versioned
+        return bool(self.parents) and all(parent.is_versioned() for parent in self.parents if parent.priority >= 0)
+
+    def leads_to_null_keys(self) -> bool:
+        """Tell whether a later step takes records without a key."""
+        return any(child.takes_null_keys or child.leads_to_null_keys() for child in self.children)
+
+
+class Graph:
+    """The nodes of one `StreamsBuilder`."""
+
+    def __init__(self) -> None:
+        self.root = GraphNode("root", lambda topology, parents: None)
+        self.copartitioned: list[tuple[str, frozenset[str]]] = []
+        self.internal_topics: dict[str, int | None] = {}
+        self.join_repartitions: dict[GraphNode, GraphNode] = {}
+        self._index = 0
+        self._priority = 0
+
+    def new_name(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
+        """Return a step's name; a given one takes a number all the same, as in Kafka Streams."""
+        number, self._index = self._index, self._index + 1
+        return f"{prefix}{number:010d}" if given is None else check_name(given + suffix, "name")
+
+    def new_store_name(self, prefix: str) -> str:
+        """Return a store's name."""
+        return self.new_name(f"{prefix}STATE-STORE-")
+
+    def add(self, node: GraphNode, *parents: GraphNode) -> GraphNode:
+        """Add a node below others."""
+        if node.priority < 0:
+            node.priority, self._priority = self._priority, self._priority + 1
+        for parent in parents or (self.root,):
+            if node not in parent.children:
+                parent.children.append(node)
+            if parent not in node.parents:
+                node.parents.append(parent)
+        return node
+
+    def copartition(self, step: str, *sources: frozenset[str]) -> frozenset[str]:
+        """Demand that sources have as many partitions as each other; return them all."""
+        together = frozenset().union(*sources)
+        self.copartitioned.append((step, together))
+        return together
+
+    def build(self) -> Topology:
+        """Write all nodes into a topology, parents first, otherwise in the order of the calls."""
+        self._merge_sources()
+        topology = Topology()
+        topology.internal_topics.update(self.internal_topics)
+        topology.copartitioned.extend(self.copartitioned)
+        written = {self.root}
+        queue: list[tuple[int, int, GraphNode]] = []
+        for child in self.root.children:
+            heappush(queue, (child.priority, id(child), child))
+        while queue:
+            _, _, node = heappop(queue)
+            if node not in written and all(parent in written for parent in node.parents):
+                node.write(topology, node.parent_names())
+                written.add(node)
+                for child in node.children:
+                    heappush(queue, (child.priority, id(child), child))
+        topology.validate()
+        return topology
+
+    def _merge_sources(self) -> None:
+        """Let stream sources of the same topics be one."""
+        seen: dict[object, GraphNode] = {}
+        for node in list(self.root.children):
+            for topic in node.topics:
+                first = seen.setdefault(topic, node)
+                if first is node:
+                    continue
+                if first.topics != node.topics:
+                    raise TopologyError(
+                        f"source '{node.name}': topic {topic!r} is also read by source '{first.name}', together with "
+                        "others. Read it once and use that stream in both places"
+                    )
+                self.root.children.remove(node)
+                for child in node.children:
+                    child.parents = [first if parent is node else parent for parent in child.parents]
+                    if child not in first.children:
+                        first.children.append(child)
+                node.children = []
+                break
+
+
+def find_grace(node: GraphNode, step: str) -> int:
+    """Return the grace of the windowed aggregations a node comes from."""
+    if node.grace is not None:
+        return node.grace
+    parents = [parent for parent in node.parents if parent.priority >= 0]
+    if not parents:
+        raise TopologyError(
+            f"step '{step}': until_window_closes needs a windowed aggregation above it, and there is none. "
+            "Use windowed_by(...) before count, reduce or aggregate, or Suppressed.until_time_limit(...)"
+        )
+    return max(find_grace(parent, step) for parent in parents)

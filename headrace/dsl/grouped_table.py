@@ -1,0 +1,117 @@
+"""`GroupedTable`: rows of a table by another key, to be aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from headrace.dsl.graph import Graph, GraphNode
+from headrace.dsl.materialized import Materialized, materialized
+from headrace.dsl.repartitions import table_repartition_node
+from headrace.dsl.table import KTable
+from headrace.dsl.table_steps import AggregateTable
+from headrace.operators.getters import StoreGetter
+from headrace.operators.table_aggregate import ChangeSerde, TableAggregate
+from headrace.serdes import Long, Serde
+from headrace.serdes.deferred import Deferred
+from headrace.topology.topology import Topology
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedTable(Generic[K, V]):
+    """Rows of a table grouped by another key: an update takes the old row out of its group and puts the new one in."""
+
+    key_serde: Serde[Any] | None
+    value_serde: Serde[Any] | None
+    group_name: str | None
+    node: GraphNode
+    graph: Graph
+    _repartitions: list[GraphNode] = field(default_factory=list, repr=False)
+
+    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[K, int]:
+        """Count the rows of each group; an empty group stays, with 0.
+
+        Stateful; repartitions.
+        """
+        return self._aggregate(
+            lambda: 0,
+            lambda key, value, count: count + 1,
+            lambda key, value, count: count - 1,
+            "KTABLE-AGGREGATE-",
+            (materialized(store) or Materialized()).or_serdes(self.key_serde, Long),
+            name,
+        )
+
+    def reduce(
+        self,
+        adder: Callable[[V, V], V],
+        subtractor: Callable[[V, V], V],
+        *,
+        store: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """Combine the rows of each group by `adder(aggregate, value)`; `subtractor(aggregate, value)` takes one out.
+
+        Stateful; repartitions; the first row of a group is taken as it is.
+        """
+        return self._aggregate(
+            None,
+            lambda key, value, aggregate: adder(aggregate, value),
+            lambda key, value, aggregate: subtractor(aggregate, value),
+            "KTABLE-REDUCE-",
+            (materialized(store) or Materialized()).or_serdes(self.key_serde, self.value_serde),
+            name,
+        )
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A],
+        subtractor: Callable[[K, V, A], A],
+        *,
+        store: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, A]:
+        """Fold the rows of each group by `adder(key, value, aggregate)`; `subtractor` takes an old row out.
+
+        Stateful; repartitions.
+        """
+        keep = (materialized(store) or Materialized()).or_serdes(self.key_serde)
+        return self._aggregate(initializer, adder, subtractor, "KTABLE-AGGREGATE-", keep, name)
+
+    def _aggregate(
+        self,
+        initializer: Callable[[], Any] | None,
+        adder: Callable[[Any, Any, Any], Any],
+        subtractor: Callable[[Any, Any, Any], Any],
+        prefix: str,
+        keep: Materialized,
+        name: str | None,
+    ) -> KTable[Any, Any]:
+        graph = self.graph
+        store = keep.name or graph.new_store_name("KTABLE-AGGREGATE-")
+        sink = graph.new_name("KSTREAM-SINK-", name, "-sink")
+        source = graph.new_name("KSTREAM-SOURCE-", name, "-source")
+        step = graph.new_name(prefix, name)
+        if not self._repartitions or self.group_name is None:
+            inner = self.value_serde
+            changes = Deferred(lambda fill_in: ChangeSerde(fill_in(inner, "value")), f"ChangeSerde({inner!r})")
+            topic = f"{self.group_name or store}-repartition"
+            node = table_repartition_node(topic, sink, source, self.key_serde, changes)
+            self._repartitions[:] = [graph.add(node, self.node)]
+        repartition = self._repartitions[0]
+        table = AggregateTable(StoreGetter(store))
+
+        def write(topology: Topology, parents: tuple[str, ...]) -> None:
+            operator = TableAggregate(store, initializer, adder, subtractor, table.send_old)
+            topology.add_operator(step, operator, *parents)
+            topology.add_state_store(keep.key_value(store), step)
+
+        node = graph.add(GraphNode(step, write, versioned=keep.history_retention is not None), repartition)
+        sources = frozenset([repartition.name])
+        return KTable(step, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)

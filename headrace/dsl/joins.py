@@ -1,0 +1,211 @@
+"""The joins of a stream: with a stream, a table, or a global table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headrace.dsl.graph import Graph, GraphNode
+from headrace.dsl.repartitions import repartition_node
+from headrace.errors import TopologyError
+from headrace.operators.stateless import PassThrough
+from headrace.operators.stream_join import JoinSide, JoinWindow
+from headrace.operators.table_join import StreamTableJoin
+from headrace.operators.windows import JoinWindows
+from headrace.serdes import Serde, as_serde
+from headrace.state.builders import StoreBuilder, Stores, unmatched_store
+from headrace.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from headrace.dsl.stream import KStream
+    from headrace.dsl.table import GlobalKTable, KTable
+
+
+def with_key_first(joiner: Callable[..., Any], with_key: bool, what: str) -> Callable[[Any, Any, Any], Any]:
+    """Return the joiner as a function of (key, left, right)."""
+    if not callable(joiner):
+        raise TopologyError(f"{what}: expected a joiner to call, got {type(joiner).__name__} ({joiner!r})")
+    return joiner if with_key else lambda key, left, right: joiner(left, right)
+
+
+def join(
+    stream: KStream[Any, Any],
+    other: Any,
+    joiner: Callable[..., Any],
+    kind: str,
+    window: JoinWindows | None,
+    key: Callable[[Any, Any], Any] | None,
+    with_key: bool,
+    key_serde: Serde[Any] | None,
+    value_serde: Serde[Any] | None,
+    other_value_serde: Serde[Any] | None,
+    name: str | None,
+) -> KStream[Any, Any]:
+    """Join a stream with whatever `other` is."""
+    from headrace.dsl.stream import KStream
+    from headrace.dsl.table import GlobalKTable, KTable
+
+    keyed = with_key_first(joiner, with_key, kind)
+    if not isinstance(other, KStream | KTable | GlobalKTable):
+        raise TopologyError(f"{kind}: expected a KStream, KTable or GlobalKTable, got {type(other).__name__}")
+    if other.graph is not stream.graph:
+        raise TopologyError(f"{kind}: both sides must come from the same StreamsBuilder")
+    serdes = [None if serde is None else as_serde(serde) for serde in (key_serde, value_serde, other_value_serde)]
+    if isinstance(other, KStream):
+        if not isinstance(window, JoinWindows):
+            raise TopologyError(f"{kind} of two streams needs window=JoinWindows(...), got {window!r}")
+        if key is not None:
+            raise TopologyError(f"{kind} of two streams: key= is for global tables")
+        return _join_streams(stream, other, keyed, kind, window, serdes[0], serdes[1], serdes[2], name)
+    if window is not None:
+        raise TopologyError(f"{kind} with a table: window= is for joins of two streams")
+    if kind == "outer_join":
+        raise TopologyError("outer_join: a stream and a table have join and left_join only")
+    if isinstance(other, KTable):
+        if key is not None:
+            raise TopologyError(f"{kind} with a KTable: key= is for global tables")
+        return _join_table(stream, other, keyed, kind == "left_join", serdes[0], serdes[1], name)
+    if key is None:
+        raise TopologyError(f"{kind} with a GlobalKTable needs key=f(key, value), the key to look up")
+    return _join_global(stream, other, keyed, kind == "left_join", key, name)
+
+
+def _repartitioned(
+    stream: KStream[Any, Any], prefix: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None
+) -> KStream[Any, Any]:
+    """Repartition a stream for a join; a second join of the same stream uses the same repartition."""
+    from headrace.dsl.stream import KStream
+
+    graph = stream.graph
+    keys, values = key_serde or stream.key_serde, value_serde or stream.value_serde
+    made = repartition_node(graph, prefix, keys, values)
+    known = graph.join_repartitions.get(stream.node)
+    if known is None or stream.name != prefix:
+        known = graph.join_repartitions[stream.node] = graph.add(made, stream.node)
+    return KStream(known.name, keys, values, frozenset([known.name]), False, known, graph)
+
+
+def _join_streams(
+    left: KStream[Any, Any],
+    right: KStream[Any, Any],
+    joiner: Callable[[Any, Any, Any], Any],
+    kind: str,
+    window: JoinWindows,
+    key_serde: Serde[Any] | None,
+    left_serde: Serde[Any] | None,
+    right_serde: Serde[Any] | None,
+    name: str | None,
+) -> KStream[Any, Any]:
+    from headrace.dsl.stream import KStream
+
+    graph = left.graph
+    if left.rekeyed:
+        left = _repartitioned(left, left.name if name is None else f"{name}-left", key_serde, left_serde)
+    if right.rekeyed:
+        right = _repartitioned(right, right.name if name is None else f"{name}-right", key_serde, right_serde)
+    left_outer, right_outer = kind != "join", kind == "outer_join"
+    left_window = graph.new_name("KSTREAM-WINDOWED-", name, "-this-windowed")
+    right_window = graph.new_name("KSTREAM-WINDOWED-", name, "-other-windowed")
+    left_made = graph.new_name("KSTREAM-OUTERTHIS-" if right_outer else "KSTREAM-JOINTHIS-")
+    right_made = graph.new_name("KSTREAM-OUTEROTHER-" if left_outer else "KSTREAM-JOINOTHER-")
+    left_step = left_made if name is None else name + ("-outer-this-join" if right_outer else "-this-join")
+    right_step = right_made if name is None else name + ("-outer-other-join" if left_outer else "-other-join")
+    merge = graph.new_name("KSTREAM-MERGE-", name, "-merge")
+    sources = graph.copartition(merge, left.sources, right.sources)
+    keys = key_serde or left.key_serde or right.key_serde
+    left_values, right_values = left_serde or left.value_serde, right_serde or right.value_serde
+    left_store = _join_store(f"{left_made}-store", keys, left_values, window)
+    right_store = _join_store(f"{right_made}-store", keys, right_values, window)
+    unmatched: StoreBuilder | None = None
+    if left_outer:
+        number = left_made[left_made.rindex("-") + 1 :]
+        unmatched = unmatched_store(f"KSTREAM-OUTERSHARED-{number}-store", keys, left_values, right_values)
+
+    for step, store, stream in ((left_window, left_store, left), (right_window, right_store, right)):
+        graph.add(GraphNode(step, _window_writer(step, store)), stream.node)
+
+    def write(topology: Topology, parents: tuple[str, ...]) -> None:
+        shared = () if unmatched is None else (unmatched.name,)
+        sides = (
+            (left_step, left_window, True, left_outer, right_store.name),
+            (right_step, right_window, False, right_outer, left_store.name),
+        )
+        for step, above, is_left, is_outer, other in sides:
+            operator = JoinSide(merge, is_left, is_outer, window, joiner, other, shared[0] if shared else None)
+            topology.add_operator(step, operator, above)
+            if unmatched is not None:
+                topology.add_state_store(unmatched)
+            topology.connect(step, other, *shared)
+        topology.add_operator(merge, PassThrough(), left_step, right_step)
+
+    node = graph.add(GraphNode(merge, write, takes_null_keys=left_outer or right_outer), left.node, right.node)
+    return KStream(merge, key_serde, None, sources, False, node, graph)
+
+
+def _join_store(
+    name: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None, window: JoinWindows
+) -> StoreBuilder:
+    return Stores.window(
+        name,
+        key_serde,
+        value_serde,
+        retention=window.retention,
+        window_size=window.size,
+        retain_duplicates=True,
+    )
+
+
+def _window_writer(step: str, store: StoreBuilder) -> Callable[[Topology, tuple[str, ...]], None]:
+    def write(topology: Topology, parents: tuple[str, ...]) -> None:
+        topology.add_operator(step, JoinWindow(store.name), *parents)
+        topology.add_state_store(store, step)
+
+    return write
+
+
+def _join_table(
+    stream: KStream[Any, Any],
+    table: KTable[Any, Any],
+    joiner: Callable[[Any, Any, Any], Any],
+    is_left_join: bool,
+    key_serde: Serde[Any] | None,
+    value_serde: Serde[Any] | None,
+    name: str | None,
+) -> KStream[Any, Any]:
+    from headrace.dsl.stream import KStream
+
+    graph: Graph = stream.graph
+    if stream.rekeyed:
+        stream = _repartitioned(stream, stream.name if name is None else name, key_serde, value_serde)
+    step = graph.new_name("KSTREAM-LEFTJOIN-" if is_left_join else "KSTREAM-JOIN-", name)
+    sources = graph.copartition(step, stream.sources, table.sources)
+    getter = table.step.getter()
+
+    def write(topology: Topology, parents: tuple[str, ...]) -> None:
+        topology.add_operator(step, StreamTableJoin(getter, joiner, is_left_join), *parents, stores=getter.stores)
+
+    node = graph.add(GraphNode(step, write, takes_null_keys=is_left_join), stream.node)
+    return KStream(step, key_serde or stream.key_serde, None, sources, False, node, graph)
+
+
+def _join_global(
+    stream: KStream[Any, Any],
+    table: GlobalKTable[Any, Any],
+    joiner: Callable[[Any, Any, Any], Any],
+    is_left_join: bool,
+    key: Callable[[Any, Any], Any],
+    name: str | None,
+) -> KStream[Any, Any]:
+    from headrace.dsl.stream import KStream
+
+    graph = stream.graph
+    if not callable(key):
+        raise TopologyError(f"join: key= expects a function, got {type(key).__name__} ({key!r})")
+    step = graph.new_name("KSTREAM-LEFTJOIN-", name)
+    operator = StreamTableJoin(table.getter(), joiner, is_left_join, key)
+
+    def write(topology: Topology, parents: tuple[str, ...]) -> None:
+        topology.add_operator(step, operator, *parents)
+
+    node = graph.add(GraphNode(step, write, takes_null_keys=is_left_join), stream.node)
+    return KStream(step, stream.key_serde, None, stream.sources, stream.rekeyed, node, graph)

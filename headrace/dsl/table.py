@@ -1,0 +1,327 @@
+"""`KTable` and `GlobalKTable`: the latest value of every key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from headrace.dsl import foreign_key_join
+from headrace.dsl.graph import Graph, GraphNode, find_grace
+from headrace.dsl.joins import with_key_first
+from headrace.dsl.materialized import Materialized, materialized
+from headrace.dsl.stream import KStream
+from headrace.dsl.table_steps import JoinTable, MappedTable, SuppressTable, TableStep
+from headrace.errors import TopologyError
+from headrace.operators.getters import Getter, JoinGetter, StoreGetter
+from headrace.operators.suppress import UNBOUNDED, Suppress, Suppressed
+from headrace.operators.table import TableFilter, TableMapValues, ToStream
+from headrace.operators.table_aggregate import Regroup
+from headrace.operators.table_join import TableJoinMerge, TableTableJoinSide
+from headrace.serdes import Serde, as_serde
+from headrace.state.builders import suppress_buffer
+from headrace.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from headrace.dsl.grouped_table import GroupedTable
+
+K = TypeVar("K")
+V = TypeVar("V")
+V2 = TypeVar("V2")
+VR = TypeVar("VR")
+
+
+@dataclass(frozen=True, eq=False)
+class KTable(Generic[K, V]):
+    """The latest value of every key: a record is an update of its key's row, a null value deletes it.
+
+    Made by `StreamsBuilder.table`, by aggregations and joins; every call adds a step and gives a new table.
+    """
+
+    name: str
+    key_serde: Serde[Any] | None
+    value_serde: Serde[Any] | None
+    sources: frozenset[str]
+    queryable_store_name: str | None
+    """The store to read the table from outside; None when it has no name."""
+    step: TableStep
+    node: GraphNode
+    graph: Graph
+
+    def filter(
+        self, predicate: Callable[[K, V], Any], *, store: str | Materialized | None = None, name: str | None = None
+    ) -> KTable[K, V]:
+        """Keep the rows for which `predicate(key, value)` holds; others are deleted downstream.
+
+        Stateless unless it has a store; never repartitions; the predicate is not called for deletes.
+        """
+        return self._filter(predicate, False, store, name)
+
+    def filter_not(
+        self, predicate: Callable[[K, V], Any], *, store: str | Materialized | None = None, name: str | None = None
+    ) -> KTable[K, V]:
+        """Drop the rows for which `predicate(key, value)` holds.
+
+        Stateless unless it has a store; never repartitions; the predicate is not called for deletes.
+        """
+        return self._filter(predicate, True, store, name)
+
+    def _filter(
+        self, predicate: Callable[[K, V], Any], negated: bool, store: str | Materialized | None, name: str | None
+    ) -> KTable[K, V]:
+        if not callable(predicate):
+            raise TopologyError(f"filter: expected a function, got {type(predicate).__name__} ({predicate!r})")
+        keep = self._materialized(store, "KTABLE-FILTER-", self.value_serde)
+        step = self.graph.new_name("KTABLE-FILTER-", name)
+        builder = None if keep is None or keep.name is None else keep.key_value(keep.name)
+
+        def passing(key: Any, value: Any) -> Any:
+            return value if bool(predicate(key, value)) is not negated else None
+
+        table = MappedTable(self.step, passing, builder, send_old=self.step.enable_old_values(False))
+
+        def write(topology: Topology, parents: tuple[str, ...]) -> None:
+            store_name = None if builder is None else builder.name
+            operator = TableFilter(predicate, negated, store_name, table.send_old, node.parents[0].is_versioned())
+            topology.add_operator(step, operator, *parents)
+            if builder is not None:
+                topology.add_state_store(builder, step)
+
+        node = GraphNode(step, write, versioned=_versioned(keep))
+        value_serde = self.value_serde if keep is None else keep.value_serde
+        return self._derived(step, node, table, keep, value_serde)
+
+    def map_values(
+        self,
+        mapper: Callable[..., V2],
+        *,
+        with_key: bool = False,
+        store: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]:
+        """Give each row the value that `mapper(value)` gives (`mapper(key, value)` with `with_key`).
+
+        Stateless unless it has a store; never repartitions; the mapper is not called for deletes.
+        """
+        if not callable(mapper):
+            raise TopologyError(f"map_values: expected a function, got {type(mapper).__name__} ({mapper!r})")
+        keep = self._materialized(store, "KTABLE-MAPVALUES-", None)
+        step = self.graph.new_name("KTABLE-MAPVALUES-", name)
+        builder = None if keep is None or keep.name is None else keep.key_value(keep.name)
+        keyed = mapper if with_key else lambda key, value: mapper(value)
+        table = MappedTable(self.step, keyed, builder)
+
+        def write(topology: Topology, parents: tuple[str, ...]) -> None:
+            store_name = None if builder is None else builder.name
+            topology.add_operator(step, TableMapValues(keyed, store_name, table.send_old), *parents)
+            if builder is not None:
+                topology.add_state_store(builder, step)
+
+        node = GraphNode(step, write, versioned=_versioned(keep))
+        return self._derived(step, node, table, keep, None if keep is None else keep.value_serde)
+
+    def to_stream(self, key: Callable[[K, V], Any] | None = None, *, name: str | None = None) -> KStream[Any, V]:
+        """Take the updates as a stream, with the key that `key(key, value)` gives if there is one.
+
+        Stateless; with `key` the key changes: a later grouping or join repartitions. Deletes are records with None.
+        """
+        step = self.graph.new_name("KTABLE-TOSTREAM-", name)
+
+        def write(topology: Topology, parents: tuple[str, ...]) -> None:
+            topology.add_operator(step, ToStream(), *parents)
+
+        node = self.graph.add(GraphNode(step, write, versioned=False), self.node)
+        stream: KStream[Any, V] = KStream(step, self.key_serde, self.value_serde, self.sources, False, node, self.graph)
+        return stream if key is None else stream.select_key(key)
+
+    def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable[K, V]:
+        """Hold back updates: until their window closes, or for a time.
+
+        Stateful; never repartitions. Stream time is that of the updates that reach it.
+        """
+        if not isinstance(suppressed, Suppressed):
+            raise TopologyError(f"suppress: expected Suppressed, got {type(suppressed).__name__} ({suppressed!r})")
+        if self.node.is_versioned():
+            raise TopologyError("suppress: a versioned table cannot be suppressed")
+        graph = self.graph
+        step = graph.new_name("KTABLE-SUPPRESS-") if name is None else name
+        wait = suppressed.wait
+        window_closes = wait is None
+        if wait is None:
+            wait = find_grace(self.node, step)
+        store = graph.new_store_name("KTABLE-SUPPRESS-") if name is None else f"{name}-store"
+        limits = suppressed.buffer
+        builder = suppress_buffer(store, self.key_serde, self.value_serde, count_bytes=limits.bytes < UNBOUNDED)
+        self.step.enable_old_values(True)
+        operator = Suppress(
+            store, wait, window_closes, limits.records, limits.bytes, emits_early=limits.emits_early is not False
+        )
+
+        def write(topology: Topology, parents: tuple[str, ...]) -> None:
+            topology.add_operator(step, operator, *parents)
+            topology.add_state_store(builder, step)
+
+        node = graph.add(GraphNode(step, write, versioned=False), self.node)
+        table = SuppressTable(self.step, store)
+        return KTable(step, self.key_serde, self.value_serde, self.sources, None, table, node, graph)
+
+    def group_by(
+        self,
+        mapper: Callable[[K, V], tuple[Any, Any]],
+        *,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        name: str | None = None,
+    ) -> GroupedTable[Any, Any]:
+        """Group the rows by the (key, value) pair that `mapper(key, value)` gives; always repartitions."""
+        from headrace.dsl.grouped_table import GroupedTable
+
+        if not callable(mapper):
+            raise TopologyError(f"group_by: expected a function, got {type(mapper).__name__} ({mapper!r})")
+        step = self.graph.new_name("KTABLE-SELECT-", name)
+
+        def write(topology: Topology, parents: tuple[str, ...]) -> None:
+            topology.add_operator(step, Regroup(mapper), *parents)
+
+        node = self.graph.add(GraphNode(step, write), self.node)
+        self.step.enable_old_values(True)
+        keys = None if key_serde is None else as_serde(key_serde)
+        values = None if value_serde is None else as_serde(value_serde)
+        return GroupedTable(keys, values, name, node, self.graph)
+
+    def join(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., VR],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        with_key: bool = False,
+        store: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, VR]:
+        """Join with another table by key, or by the key that `foreign_key(value)` gives.
+
+        Stateful: both tables are kept. Co-partitioned by key; by foreign key it repartitions as needed.
+        """
+        return self._join("join", other, joiner, foreign_key, with_key, store, name)
+
+    def left_join(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., VR],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        with_key: bool = False,
+        store: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, VR]:
+        """Join as `join` does, and give rows without a match a result with None for the other side."""
+        return self._join("left_join", other, joiner, foreign_key, with_key, store, name)
+
+    def outer_join(
+        self,
+        other: KTable[K, Any],
+        joiner: Callable[..., VR],
+        *,
+        with_key: bool = False,
+        store: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, VR]:
+        """Join by key, and give rows of both tables without a match a result with None for the other side."""
+        return self._join("outer_join", other, joiner, None, with_key, store, name)
+
+    def _join(
+        self,
+        kind: str,
+        other: KTable[Any, Any],
+        joiner: Callable[..., VR],
+        foreign_key: Callable[..., Any] | None,
+        with_key: bool,
+        store: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[K, VR]:
+        if not isinstance(other, KTable):
+            raise TopologyError(f"{kind} of a table: expected a KTable, got {type(other).__name__}")
+        if other.graph is not self.graph:
+            raise TopologyError(f"{kind}: both sides must come from the same StreamsBuilder")
+        keyed = with_key_first(joiner, with_key, kind)
+        if foreign_key is not None:
+            return foreign_key_join.join(self, other, keyed, foreign_key, kind == "left_join", store, name)
+        graph = self.graph
+        keep = materialized(store)
+        if keep is not None:
+            keep = keep.or_serdes(self.key_serde)
+        store_name = None if keep is None else keep.name or graph.new_store_name("KTABLE-MERGE-")
+        merge = graph.new_name("KTABLE-MERGE-", name)
+        sources = graph.copartition(merge, self.sources, other.sources)
+        left_outer, right_outer = kind != "join", kind == "outer_join"
+        if left_outer:
+            self.step.enable_old_values(True)
+        if right_outer:
+            other.step.enable_old_values(True)
+        left_step = graph.new_name("KTABLE-JOINTHIS-", name, "-join-this")
+        right_step = graph.new_name("KTABLE-JOINOTHER-", name, "-join-other")
+        left, right = self.step.getter(), other.step.getter()
+        builder = None if keep is None or store_name is None else keep.key_value(store_name)
+        view = JoinGetter(left, right, keyed, needs_left=not right_outer, needs_right=not left_outer)
+        table = JoinTable(self.step, other.step, view, builder)
+
+        def write(topology: Topology, parents: tuple[str, ...]) -> None:
+            send_old = table.send_old
+            this = TableTableJoinSide(right, keyed, not right_outer, not left_outer, send_old)
+            that = TableTableJoinSide(
+                left, lambda key, mine, found: keyed(key, found, mine), not left_outer, not right_outer, send_old
+            )
+            topology.add_operator(left_step, this, self.name)
+            topology.add_operator(right_step, that, other.name)
+            operator = TableJoinMerge(None if builder is None else builder.name, send_old)
+            topology.add_operator(merge, operator, left_step, right_step)
+            if builder is not None:
+                topology.add_state_store(builder, merge)
+            topology.connect(left_step, *right.stores)
+            topology.connect(right_step, *left.stores)
+
+        node = GraphNode(merge, write, versioned=keep is not None and keep.history_retention is not None)
+        graph.add(node, self.node, other.node)
+        keys = self.key_serde if keep is None else keep.key_serde
+        values = None if keep is None else keep.value_serde
+        return KTable(merge, keys, values, sources, None if builder is None else builder.name, table, node, graph)
+
+    def _materialized(
+        self, store: str | Materialized | None, prefix: str, value_serde: Serde[Any] | None
+    ) -> Materialized | None:
+        keep = materialized(store)
+        if keep is None:
+            return None
+        if keep.name is None:
+            self.graph.new_store_name(prefix)  # takes a number, as in Kafka Streams
+        return keep.or_serdes(self.key_serde, value_serde)
+
+    def _derived(
+        self, step: str, node: GraphNode, table: TableStep, keep: Materialized | None, value_serde: Serde[Any] | None
+    ) -> KTable[K, Any]:
+        self.graph.add(node, self.node)
+        keys = self.key_serde if keep is None else keep.key_serde
+        name = None if keep is None else keep.name
+        return KTable(step, keys, value_serde, self.sources, name, table, node, self.graph)
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalKTable(Generic[K, V]):
+    """A table that every task holds as a whole: joins with it need no co-partitioning."""
+
+    store: str
+    queryable_store_name: str | None
+    """The store to read the table from outside; None when it has no name."""
+    graph: Graph
+
+    def getter(self) -> Getter:
+        """Return how its current values are looked up."""
+        return StoreGetter(self.store)
+
+
+def _versioned(keep: Materialized | None) -> bool | None:
+    return None if keep is None else keep.history_retention is not None
+
+
+__all__ = ["GlobalKTable", "KTable"]

@@ -1,0 +1,48 @@
+"""Every error Headrace raises.
+
+HeadraceError
+├── ConfigError              a setting has a value that is not allowed
+├── TopologyError            a topology that cannot be built
+├── SerializationError       bytes that cannot be read, or a value that cannot be written
+├── TopicError               a topic that is missing, or not what it should be
+└── StreamsError             something failed while records were processed
+    ├── TaskError            a step failed on a record: names step, topic, partition, offset and key
+    ├── ProcessorStateError  a store's state cannot be read, written or rebuilt
+    └── InvalidStateStoreError   a store that does not exist, is closed, or is of another kind
+"""
+
+
+class HeadraceError(Exception):
+    """Base of everything Headrace raises on purpose."""
+
+
+class ConfigError(HeadraceError):
+    """A setting has a value that is not allowed."""
+
+
+class TopologyError(HeadraceError):
+    """A topology that cannot be built."""
+
+
+class SerializationError(HeadraceError):
+    """Bytes that cannot be read, or a value that cannot be written."""
+
+
+class TopicError(HeadraceError):
+    """A topic that is missing, or not what it should be."""
+
+
+class StreamsError(HeadraceError):
+    """Something failed while records were processed."""
+
+
+class TaskError(StreamsError):
+    """A step failed on a record; the message names step, topic, partition, offset and key."""
+
+
+class ProcessorStateError(StreamsError):
+    """A store's state cannot be read, written or rebuilt."""
+
+
+class InvalidStateStoreError(StreamsError):
+    """A store that does not exist, is closed, or is of another kind than asked for."""

@@ -1,0 +1,105 @@
+"""What to do with a record that cannot be read, processed or written.
+
+A handler is any callable `f(context, error)` that returns a `HandlerResponse`, or a `DeadLetter` to keep the record
+aside. Ready-made: `LogAndFail` (the default), `LogAndContinue`, `DeadLetter(topic)`.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias, overload
+
+from headrace.records import Headers
+
+_log = logging.getLogger(__name__)
+
+
+class HandlerResponse(Enum):
+    """What a handler decides."""
+
+    FAIL = "fail"
+    CONTINUE = "continue"
+
+
+@dataclass(frozen=True)
+class ErrorContext:
+    """Where an error happened: the step, and the record it happened on."""
+
+    phase: str
+    """One of deserialization, processing, production."""
+    step: str
+    task_id: str
+    topic: str | None
+    partition: int
+    offset: int
+    timestamp: int
+    headers: Headers
+    key: Any
+    """The key as the step saw it; the raw bytes in deserialization."""
+    value: Any
+    raw_key: bytes | None
+    """The key of the source record, as it was read."""
+    raw_value: bytes | None
+
+    def __str__(self) -> str:
+        where = (
+            f"topic '{self.topic}', partition {self.partition}, offset {self.offset}" if self.topic else "punctuation"
+        )
+        return f"step '{self.step}', {where}, key {self.key!r}"
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """Write the source record to a topic of its own, with the error in its headers, and go on."""
+
+    topic: str
+
+    def __call__(self, context: ErrorContext, error: Exception) -> DeadLetter:
+        _log.warning("%s failed, record goes to '%s': %s: %s", context, self.topic, type(error).__name__, error)
+        return self
+
+    def headers(self, context: ErrorContext, error: Exception) -> Headers:
+        """Return the record's headers and those that say what went wrong and where."""
+        trace = "".join(traceback.format_exception(error))
+        said = {
+            "exception": f"{type(error).__module__}.{type(error).__qualname__}",
+            "message": str(error),
+            "stacktrace": trace,
+            "topic": context.topic or "",
+            "partition": str(context.partition),
+            "offset": str(context.offset),
+        }
+        return [*context.headers, *((f"__streams.errors.{name}", text.encode()) for name, text in said.items())]
+
+
+Handler: TypeAlias = Callable[[ErrorContext, Exception], "HandlerResponse | DeadLetter"]
+
+
+class _LogAnd:
+    """A ready-made handler; calling it without arguments gives it back, so that `LogAndFail()` works too."""
+
+    def __init__(self, name: str, response: HandlerResponse, level: int) -> None:
+        self._name, self._response, self._level = name, response, level
+
+    @overload
+    def __call__(self) -> _LogAnd: ...
+
+    @overload
+    def __call__(self, context: ErrorContext, error: Exception) -> HandlerResponse: ...
+
+    def __call__(self, context: ErrorContext | None = None, error: Exception | None = None) -> Any:
+        if context is None:
+            return self
+        _log.log(self._level, "%s failed in %s: %s: %s", context, context.phase, type(error).__name__, error)
+        return self._response
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+LogAndFail = _LogAnd("LogAndFail", HandlerResponse.FAIL, logging.ERROR)
+LogAndContinue = _LogAnd("LogAndContinue", HandlerResponse.CONTINUE, logging.WARNING)

@@ -1,0 +1,106 @@
+"""count, reduce and aggregate of a grouped stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.operators.table import NOT_PUT, pass_on
+from headrace.topology.nodes import Process, StepContext
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Fold the values of a key: a null key or value is dropped; a None aggregate deletes the row.
+
+    The timestamp of a result is the largest of the record's and the row's.
+    """
+
+    store: str
+    initializer: Callable[[], Any] | None
+    """None: the first value is the aggregate (reduce)."""
+    aggregator: Callable[[Any, Any, Any], Any]
+    """Called with (key, value, aggregate)."""
+    send_old: bool = False
+    emits_changes = True
+
+    def bind(self, context: StepContext, forward: Process) -> Process:
+        store, record, fail, dropped = context.store(self.store), context.record, context.fail, context.dropped
+        key_of, read, write = store.key, store.read, store.write
+        initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
+        hold = context.cache(self.store, forward, send_old)
+        # An aggregator may change its aggregate in place: then downstream needs an old value of its own.
+        reads_twice = not store.value_is_exact and (send_old or hold is not None)
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            if key is None or value is None:
+                return dropped()
+            try:
+                raw = key_of(key)
+                entry = read(raw)
+                if entry is not None:
+                    aggregate, stored_at = entry
+                    old = stored = read(raw)[0] if reads_twice else aggregate
+                    if stored_at > timestamp:
+                        timestamp = stored_at
+                    new = aggregator(key, value, aggregate)
+                else:
+                    stored = None
+                    if initializer is None:
+                        new, old = value, None
+                    else:
+                        # Kafka Streams takes the initial value for the old one of the first result.
+                        old = initializer() if send_old else None
+                        new = aggregator(key, value, initializer())
+                valid_to = write(raw, new, timestamp)
+            except Exception as error:
+                return fail(error, key, value, timestamp)
+            if hold is not None:
+                hold(raw, key, new, stored, timestamp)
+            elif valid_to is None:
+                forward(key, new, old if send_old else None, timestamp)
+            elif valid_to != NOT_PUT:
+                pass_on(record, False, forward, key, new, old if send_old else None, timestamp)
+
+        return process
+
+
+@dataclass(frozen=True)
+class Count:
+    """Count the records of a key: `Aggregate` without a user's function, for speed."""
+
+    store: str
+    send_old: bool = False
+    emits_changes = True
+
+    def bind(self, context: StepContext, forward: Process) -> Process:
+        store, record, fail, dropped = context.store(self.store), context.record, context.fail, context.dropped
+        key_of, read, write, send_old = store.key, store.read, store.write, self.send_old
+        hold = context.cache(self.store, forward, send_old)
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            if key is None or value is None:
+                return dropped()
+            try:
+                raw = key_of(key)
+                entry = read(raw)
+                if entry is None:
+                    old, stored, new = 0, None, 1
+                else:
+                    old, stored_at = entry
+                    stored = old
+                    if stored_at > timestamp:
+                        timestamp = stored_at
+                    new = old + 1
+                valid_to = write(raw, new, timestamp)
+            except Exception as error:
+                return fail(error, key, value, timestamp)
+            if hold is not None:
+                hold(raw, key, new, stored, timestamp)
+            elif valid_to is None:
+                forward(key, new, old if send_old else None, timestamp)
+            elif valid_to != NOT_PUT:
+                pass_on(record, False, forward, key, new, old if send_old else None, timestamp)
+
+        return process

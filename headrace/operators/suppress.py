@@ -1,0 +1,157 @@
+"""suppress: fewer updates of a table, or only final ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from headrace.durations import milliseconds
+from headrace.errors import StreamsError, TaskError, TopologyError
+from headrace.topology.nodes import Process, StepContext
+
+UNBOUNDED = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """How much a suppress may hold back, and what it does when that is not enough.
+
+    >>> Buffer.max_records(1000).emit_early_when_full()
+    Buffer(records=1000, bytes=9223372036854775807, emits_early=True)
+    """
+
+    records: int = UNBOUNDED
+    bytes: int = UNBOUNDED
+    emits_early: bool | None = None
+    """True: the oldest go on early; False: the application stops; None: not said."""
+
+    @staticmethod
+    def unbounded() -> Buffer:
+        """Hold back as much as it takes."""
+        return Buffer(emits_early=False)
+
+    @staticmethod
+    def max_records(records: int) -> Buffer:
+        """Hold back at most that many keys; emits the oldest early unless told to shut down."""
+        return Buffer(records=_positive(records, "max_records"))
+
+    @staticmethod
+    def max_bytes(size: int) -> Buffer:
+        """Hold back at most that many bytes; emits the oldest early unless told to shut down."""
+        return Buffer(bytes=_positive(size, "max_bytes"))
+
+    def with_max_records(self, records: int) -> Buffer:
+        """Set the number of keys as well."""
+        return Buffer(_positive(records, "max_records"), self.bytes, self.emits_early)
+
+    def with_max_bytes(self, size: int) -> Buffer:
+        """Set the number of bytes as well."""
+        return Buffer(self.records, _positive(size, "max_bytes"), self.emits_early)
+
+    def shut_down_when_full(self) -> Buffer:
+        """Stop the application when the buffer is full."""
+        return Buffer(self.records, self.bytes, False)
+
+    def emit_early_when_full(self) -> Buffer:
+        """Let the oldest updates go on when the buffer is full."""
+        return Buffer(self.records, self.bytes, True)
+
+    def with_no_bound(self) -> Buffer:
+        """Hold back as much as it takes."""
+        return Buffer.unbounded()
+
+
+@dataclass(frozen=True)
+class Suppressed:
+    """When a suppress lets updates go on."""
+
+    wait: int | None
+    """None: until the window closes."""
+    buffer: Buffer
+
+    @staticmethod
+    def until_window_closes(buffer: Buffer) -> Suppressed:
+        """Let one final result per window go on, when it closes; the buffer may not emit early."""
+        if not isinstance(buffer, Buffer):
+            raise TopologyError(f"until_window_closes: expected a Buffer, got {type(buffer).__name__}")
+        if buffer.emits_early is not False:
+            raise TopologyError(
+                "until_window_closes: results are final, so the buffer must not emit early. "
+                "Use Buffer.unbounded(), or add .shut_down_when_full()"
+            )
+        return Suppressed(None, buffer)
+
+    @staticmethod
+    def until_time_limit(limit: int | timedelta, buffer: Buffer) -> Suppressed:
+        """Let a key's latest update go on once its first has waited that long in stream time."""
+        if not isinstance(buffer, Buffer):
+            raise TopologyError(f"until_time_limit: expected a Buffer, got {type(buffer).__name__}")
+        return Suppressed(milliseconds(limit, "until_time_limit"), buffer)
+
+
+@dataclass(frozen=True)
+class Suppress:
+    """Hold back updates; a key keeps the time of its first waiting update.
+
+    The result has the timestamp and headers of the last. Stream time is that of the updates that get here.
+    """
+
+    store: str
+    wait: int
+    window_closes: bool
+    """Whether updates fall due by their window's end, and deletes are not passed on."""
+    max_records: int
+    max_bytes: int
+    emits_early: bool
+    emits_changes = True
+
+    def bind(self, context: StepContext, forward: Process) -> Process:
+        buffer, record, fail = context.store(self.store), context.record, context.fail
+        observed = context.cell("stream_time", -1)
+        wait, window_closes, emits_early = self.wait, self.window_closes, self.emits_early
+        max_records, max_bytes = self.max_records, self.max_bytes
+        bounded = max_records < UNBOUNDED or max_bytes < UNBOUNDED
+
+        def emit() -> None:
+            key, new, old, entry = buffer.pop()
+            if new is None and window_closes:
+                return
+            headers = record.headers
+            record.headers = entry.headers
+            try:
+                forward(key, new, old, entry.timestamp)
+            finally:
+                record.headers = headers
+
+        def full() -> bool:
+            return bool(buffer.records > max_records or buffer.size > max_bytes)
+
+        def process(key: Any, new: Any, old: Any, timestamp: int) -> None:
+            if timestamp > observed[0]:
+                observed[0] = timestamp
+            try:
+                due = key.window.end if window_closes else timestamp
+                buffer.put(due, key, new, old, timestamp, record.headers, record.topic or "")
+                while buffer.next_due <= observed[0] - wait:
+                    emit()
+                if bounded and full():
+                    if not emits_early:
+                        raise StreamsError(
+                            f"the suppress buffer is full: {buffer.records} keys (at most {max_records}), "
+                            f"{buffer.size} bytes (at most {max_bytes}). Give it more room, or let it emit early"
+                        )
+                    while full():
+                        emit()
+            except TaskError:
+                raise
+            except Exception as error:
+                fail(error, key, new, timestamp)
+
+        return process
+
+
+def _positive(value: Any, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TopologyError(f"Buffer.{what}: expected a whole number of at least 0, got {value!r}")
+    return value

@@ -1,0 +1,70 @@
+"""Bytes ↔ values: the serdes of keys and values, in the formats of Kafka's Java serdes.
+
+>>> from headrace import serdes
+>>> serdes.Long.serialize("counts", 1)
+b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01'
+"""
+
+from headrace.serdes.base import Serde
+from headrace.serdes.json_serde import Json, JsonSerde
+from headrace.serdes.list_serde import List, ListSerde
+from headrace.serdes.lookup import as_serde, serde_by_name
+from headrace.serdes.numbers import (
+    Double,
+    DoubleSerde,
+    Float,
+    FloatSerde,
+    Integer,
+    IntegerSerde,
+    Long,
+    LongSerde,
+    Short,
+    ShortSerde,
+)
+from headrace.serdes.primitives import (
+    UUID,
+    Boolean,
+    BooleanSerde,
+    Bytes,
+    BytesSerde,
+    String,
+    StringSerde,
+    UUIDSerde,
+    Void,
+    VoidSerde,
+)
+from headrace.serdes.windowed import SessionWindowed, SessionWindowedSerde, Windowed, WindowedSerde
+
+__all__ = [
+    "UUID",
+    "Boolean",
+    "BooleanSerde",
+    "Bytes",
+    "BytesSerde",
+    "Double",
+    "DoubleSerde",
+    "Float",
+    "FloatSerde",
+    "Integer",
+    "IntegerSerde",
+    "Json",
+    "JsonSerde",
+    "List",
+    "ListSerde",
+    "Long",
+    "LongSerde",
+    "Serde",
+    "SessionWindowed",
+    "SessionWindowedSerde",
+    "Short",
+    "ShortSerde",
+    "String",
+    "StringSerde",
+    "UUIDSerde",
+    "Void",
+    "VoidSerde",
+    "Windowed",
+    "WindowedSerde",
+    "as_serde",
+    "serde_by_name",
+]

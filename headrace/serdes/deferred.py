@@ -1,0 +1,22 @@
+"""A serde that is complete only when the application's default serdes are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from headrace.serdes.base import Serde
+
+FillIn: TypeAlias = Callable[[Serde[Any] | None, str], Serde[Any]]
+"""Returns a serde, or the configured default for None; the second argument is "key" or "value"."""
+
+
+class Deferred(Serde[Any]):
+    """Stands for a serde made of others that may be left to the configured defaults."""
+
+    def __init__(self, build: Callable[[FillIn], Serde[Any]], name: str) -> None:
+        self.build = build
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name

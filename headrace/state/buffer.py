@@ -1,0 +1,158 @@
+"""The buffer of suppress: the latest update of every key, in the order in which they fall due."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headrace.records import Headers
+from headrace.serdes import Serde
+from headrace.state.cells import Cells
+from headrace.state.codec import Codec, key_encoder, plain_codec
+from headrace.state.image import Changes, Image
+from headrace.state.overlay import Overlay
+
+_TIME = struct.Struct(">q")
+_NEVER = (1 << 63) - 1
+# What Kafka Streams counts for an entry beside its bytes: buffer time; timestamp, offset and partition of the record.
+_ENTRY_OVERHEAD = 8
+_CONTEXT_OVERHEAD = 8 + 8 + 4
+
+
+class Buffered(NamedTuple):
+    """An update that waits; values are as the codec keeps them."""
+
+    new: Any
+    old: Any
+    prior: Any
+    timestamp: int
+    headers: Headers
+    topic: str
+
+
+class SuppressBuffer:
+    """Hold back updates until they fall due; a key keeps the place of its first update."""
+
+    def __init__(
+        self,
+        name: str,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+        image: Image,
+        cells: Cells,
+        *,
+        count_bytes: bool = False,
+    ) -> None:
+        self.name = name
+        self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
+        self._decode_key = key_serde.decoder(name)
+        self._codec = codec = plain_codec(name, value_serde)
+        self._due = Overlay(image.space(f"{name}/due"), _TIME.pack, lambda data: _TIME.unpack(data)[0])
+        encode, decode = _entry_codec(codec)
+        self._entries = Overlay(image.space(name), encode, decode)
+        self._count_bytes = count_bytes
+        self._records = cells.cell(f"{name}/records", 0)
+        self._bytes = cells.cell(f"{name}/bytes", 0)
+        self._next_due = cells.cell(f"{name}/next_due", _NEVER)
+
+    @property
+    def records(self) -> int:
+        """Return how many keys are waiting."""
+        return self._records[0]  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """Return the size of what is waiting, as Kafka Streams counts it; 0 unless asked to count."""
+        return self._bytes[0]  # type: ignore[no-any-return]
+
+    @property
+    def next_due(self) -> int:
+        """Return the time of the entry that is due first."""
+        return self._next_due[0]  # type: ignore[no-any-return]
+
+    def put(self, due: int, key: Any, new: Any, old: Any, timestamp: int, headers: Headers, topic: str) -> None:
+        """Replace a key's update, or add it at its time."""
+        raw = self.key(key)
+        freeze = self._codec.freeze
+        frozen_new = None if new is None else freeze(new)
+        frozen_old = None if old is None else freeze(old)
+        first_due = self._due.get(raw)
+        if first_due is None:
+            place = _TIME.pack(due) + raw
+            entry = Buffered(frozen_new, frozen_old, frozen_old, timestamp, headers, topic)
+            self._due.put(raw, due)
+            self._records[0] += 1
+            if due < self._next_due[0]:
+                self._next_due[0] = due
+        else:
+            place = _TIME.pack(first_due) + raw
+            before = self._entries.get(place)
+            entry = Buffered(frozen_new, frozen_old, before.prior, timestamp, headers, topic)
+            if self._count_bytes:
+                self._bytes[0] -= self._size(raw, before)
+        self._entries.put(place, entry)
+        if self._count_bytes:
+            self._bytes[0] += self._size(raw, entry)
+
+    def pop(self) -> tuple[Any, Any, Any, Buffered]:
+        """Take the entry that is due first; return its key, new and old value, and the entry."""
+        entries = self._entries.iterate(_TIME.pack(max(self._next_due[0], 0)), None)
+        place, entry = next(entries)
+        raw = place[8:]
+        self._due.put(raw, None)
+        self._entries.put(place, None)
+        self._records[0] -= 1
+        if self._count_bytes:
+            self._bytes[0] -= self._size(raw, entry)
+        following = next(entries, None)
+        self._next_due[0] = _NEVER if following is None else _TIME.unpack_from(following[0])[0]
+        return self._decode_key(raw), self._thaw(entry.new), self._thaw(entry.old), entry
+
+    def prior_value(self, key: Any) -> tuple[Any] | None:
+        """Return the value before a waiting key's first update, in a tuple; None when the key does not wait."""
+        raw = self.key(key)
+        due = self._due.get(raw)
+        if due is None:
+            return None
+        return (self._thaw(self._entries.get(_TIME.pack(due) + raw).prior),)
+
+    def commit(self) -> dict[str, Changes]:
+        """Hand what changed to the image and return it, by space."""
+        return {f"{self.name}/due": self._due.commit(), self.name: self._entries.commit()}
+
+    def _thaw(self, value: Any) -> Any:
+        return value if value is None or self._codec.thaw is None else self._codec.thaw(value)
+
+    def _size(self, key: bytes, entry: Buffered) -> int:
+        def length(value: Any) -> int:
+            return 0 if value is None else len(self._codec.encode(value))
+
+        # Kafka Streams shares the old value with the prior one when they are the same bytes.
+        old = 0 if entry.old == entry.prior else length(entry.old)
+        headers = sum(len(name) + len(value) for name, value in entry.headers)
+        values = length(entry.new) + old + length(entry.prior)
+        return _ENTRY_OVERHEAD + len(key) + values + _CONTEXT_OVERHEAD + len(entry.topic) + headers
+
+
+def _entry_codec(codec: Codec) -> tuple[Callable[[Buffered], bytes], Callable[[bytes], Buffered]]:
+    encoder, decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder()
+
+    def to_bytes(value: Any) -> bytes | None:
+        return None if value is None else codec.encode(value)
+
+    def from_bytes(data: bytes | None) -> Any:
+        return None if data is None else codec.decode(data)
+
+    def encode(entry: Buffered) -> bytes:
+        new, old, prior, timestamp, headers, topic = entry
+        return encoder.encode((to_bytes(new), to_bytes(old), to_bytes(prior), timestamp, headers, topic))
+
+    def decode(data: bytes) -> Buffered:
+        new, old, prior, timestamp, headers, topic = decoder.decode(data)
+        pairs = [(name, value) for name, value in headers]
+        return Buffered(from_bytes(new), from_bytes(old), from_bytes(prior), timestamp, pairs, topic)
+
+    return encode, decode

@@ -1,0 +1,31 @@
+"""Small values that survive a commit beside the stores: observed stream times, sequence numbers, schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Cells:
+    """Hand out cells by name: a cell is a list of one element, the cheapest thing a closure can change.
+
+    >>> cells = Cells({"count/stream_time": 7})
+    >>> cell = cells.cell("count/stream_time", -1)
+    >>> cell[0] += 1
+    >>> cells.values()
+    {'count/stream_time': 8}
+    """
+
+    def __init__(self, restored: Mapping[str, Any] | None = None) -> None:
+        self._restored = dict(restored or {})
+        self._cells: dict[str, list[Any]] = {}
+
+    def cell(self, name: str, default: Any) -> list[Any]:
+        """Return the cell of that name, with the restored value if there is one."""
+        if name not in self._cells:
+            self._cells[name] = [self._restored.pop(name, default)]
+        return self._cells[name]
+
+    def values(self) -> dict[str, Any]:
+        """Return what every cell holds, including restored ones that nobody asked for yet."""
+        return self._restored | {name: cell[0] for name, cell in self._cells.items()}

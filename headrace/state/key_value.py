@@ -1,0 +1,134 @@
+"""Key-value stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from headrace.errors import SerializationError
+from headrace.serdes import Serde
+from headrace.state.codec import key_encoder, plain_codec, timestamped_codec
+from headrace.state.image import Changes, Image
+from headrace.state.overlay import Overlay
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class KeyValueStore(Generic[K, V]):
+    """A value for every key, in the order of the keys' serialized bytes.
+
+    A timestamped store gives and takes `ValueAndTimestamp`. `key`, `read` and `write` are for operators: they work on
+    serialized keys, so that a key is serialized once for a read and a write; `write` takes value and timestamp apart.
+    """
+
+    def __init__(
+        self, name: str, key_serde: Serde[Any], value_serde: Serde[Any], image: Image, *, timestamped: bool = False
+    ) -> None:
+        self.name = name
+        self.timestamped = timestamped
+        codec = (timestamped_codec if timestamped else plain_codec)(name, value_serde)
+        overlay = Overlay(image.space(name), codec.encode, codec.decode)
+        self._overlay = overlay
+        self._decode_key = key_serde.decoder(name)
+        self._thaw = codec.thaw
+        self.value_is_exact = value_serde.exact_type is not None
+        self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
+        freeze, thaw, put = codec.freeze, codec.thaw, overlay.put
+
+        def read_thawed(key: bytes) -> Any:
+            entry = overlay.get(key)
+            return None if entry is None else thaw(entry)  # type: ignore[misc]
+
+        def write_plain(key: bytes, value: Any) -> None:
+            put(key, None if value is None else freeze(value))
+
+        def write_timestamped(key: bytes, value: Any, timestamp: int) -> None:
+            put(key, None if value is None else freeze((value, timestamp)))
+
+        self.read: Callable[[bytes], Any] = overlay.get if thaw is None else read_thawed
+        self.write: Callable[..., None] = write_timestamped if timestamped else write_plain
+        self._put: Callable[[bytes, Any], None] = write_plain
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, or None."""
+        return self.read(self.key(key))  # type: ignore[no-any-return]
+
+    def put(self, key: K, value: V | None) -> None:
+        """Set the value of a key; None deletes it."""
+        self._put(self.key(key), value)
+
+    def put_if_absent(self, key: K, value: V) -> V | None:
+        """Set the value of a key that has none; return the value there was."""
+        raw = self.key(key)
+        old = self.read(raw)
+        if old is None:
+            self._put(raw, value)
+        return old  # type: ignore[no-any-return]
+
+    def put_all(self, entries: Iterable[tuple[K, V | None]]) -> None:
+        """Put several entries."""
+        for key, value in entries:
+            self.put(key, value)
+
+    def delete(self, key: K) -> V | None:
+        """Delete a key; return the value there was."""
+        raw = self.key(key)
+        old = self.read(raw)
+        self._put(raw, None)
+        return old  # type: ignore[no-any-return]
+
+    def range(self, low: K | None = None, high: K | None = None) -> Iterator[tuple[K, V]]:
+        """Walk the entries from low to high, both included; None leaves that side open."""
+        return self._entries(self._overlay.iterate(self._bound(low), self._bound(high)))
+
+    def reverse_range(self, low: K | None = None, high: K | None = None) -> Iterator[tuple[K, V]]:
+        """Walk the entries from high to low, both included."""
+        return self._entries(self._overlay.iterate(self._bound(low), self._bound(high), reverse=True))
+
+    def prefix_scan(self, prefix: Any, serialize: Callable[[Any], bytes] | None = None) -> Iterator[tuple[K, V]]:
+        """Walk the entries whose serialized key starts with a prefix: bytes, or a key of the store's own type."""
+        if serialize is not None:
+            low = serialize(prefix)
+        else:
+            low = prefix if isinstance(prefix, bytes) else self.key(prefix)
+        high = _after_prefix(low)
+        for key, value in self._entries(self._overlay.iterate(low, high)):
+            if high is not None and self.key(key) == high:
+                return
+            yield key, value
+
+    def all(self) -> Iterator[tuple[K, V]]:
+        """Walk all entries."""
+        return self.range()
+
+    def reverse_all(self) -> Iterator[tuple[K, V]]:
+        """Walk all entries, last key first."""
+        return self.reverse_range()
+
+    def approximate_num_entries(self) -> int:
+        """Return about how many entries there are."""
+        return len(self._overlay)
+
+    def commit(self) -> dict[str, Changes]:
+        """Hand what changed to the image and return it, by space."""
+        try:
+            return {self.name: self._overlay.commit()}
+        except SerializationError:
+            raise
+        except Exception as error:
+            raise SerializationError(f"store '{self.name}': a value cannot be serialized: {error}") from error
+
+    def _bound(self, key: K | None) -> bytes | None:
+        return None if key is None else self.key(key)
+
+    def _entries(self, entries: Iterator[tuple[bytes, Any]]) -> Iterator[tuple[K, V]]:
+        decode_key, thaw = self._decode_key, self._thaw
+        for key, value in entries:
+            yield decode_key(key), value if thaw is None else thaw(value)
+
+
+def _after_prefix(prefix: bytes) -> bytes | None:
+    """Return the least bytes that are greater than everything that starts with the prefix."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

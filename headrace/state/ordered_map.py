@@ -1,0 +1,94 @@
+"""A dict of bytes keys that puts them in order when a range is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from sortedcontainers import SortedKeyList, SortedList
+
+T = TypeVar("T")
+Position = Callable[[bytes], bytes]
+"""Where a key stands in a second order, such as by time."""
+
+
+class OrderedMap(Generic[T]):
+    """Keep entries by key, and in order once somebody asks for a range.
+
+    A store that is never ranged over pays for a dict only. `position` gives a second order of the same keys.
+    """
+
+    __slots__ = ("_by_key", "_by_position", "data", "position")
+
+    def __init__(self, position: Position | None = None) -> None:
+        self.data: dict[bytes, T] = {}
+        self.position = position
+        self._by_key: Any = None
+        self._by_position: Any = None
+
+    def put(self, key: bytes, value: T) -> None:
+        data = self.data
+        if key not in data:
+            if self._by_key is not None:
+                self._by_key.add(key)
+            if self._by_position is not None:
+                self._by_position.add(key)
+        data[key] = value
+
+    def delete(self, key: bytes) -> None:
+        if self.data.pop(key, None) is not None:
+            if self._by_key is not None:
+                self._by_key.remove(key)
+            if self._by_position is not None:
+                self._by_position.remove(key)
+
+    def clear(self) -> None:
+        self.data.clear()
+        if self._by_key is not None:
+            self._by_key.clear()
+        if self._by_position is not None:
+            self._by_position.clear()
+
+    def between(self, low: bytes | None, high: bytes | None) -> list[bytes]:
+        """Return the keys from low to high, both included, at once."""
+        return list(self._keys().irange(low, high))
+
+    def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
+        """Walk the keys from low to high, both included; entries may change meanwhile."""
+        return _in_chunks(self._keys().irange, low, high, reverse, None)
+
+    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[bytes]:
+        """Walk the keys whose position is from low to high, both included; entries may change meanwhile."""
+        assert self.position is not None
+        if self._by_position is None:
+            self._by_position = SortedKeyList(self.data, key=self.position)
+        return _in_chunks(self._by_position.irange_key, low, high, False, self.position)
+
+    def _keys(self) -> Any:
+        if self._by_key is None:
+            self._by_key = SortedList(self.data)
+        return self._by_key
+
+
+def _in_chunks(
+    irange: Callable[..., Iterator[bytes]],
+    low: bytes | None,
+    high: bytes | None,
+    reverse: bool,
+    position: Position | None,
+) -> Iterator[bytes]:
+    """Seek anew for every chunk, so that changes between two keys do no harm."""
+    size = 16
+    inclusive = (True, True)
+    while True:
+        chunk = list(islice(irange(low, high, inclusive, reverse), size))
+        yield from chunk
+        if len(chunk) < size:
+            return
+        last = chunk[-1] if position is None else position(chunk[-1])
+        if reverse:
+            high, inclusive = last, (inclusive[0], False)
+        else:
+            low, inclusive = last, (False, inclusive[1])
+        size = min(size * 4, 4096)

@@ -1,0 +1,110 @@
+"""Stores as they look from outside: plain values, whether or not the store keeps timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from headrace.records import ValueAndTimestamp, Windowed
+from headrace.state.builders import Store
+from headrace.state.key_value import KeyValueStore
+from headrace.state.window import WindowStore
+
+_NO_TIMESTAMP = -1
+
+
+class PlainKeyValueView:
+    """A timestamped key-value store without its timestamps; what is put through it gets the timestamp -1."""
+
+    def __init__(self, store: KeyValueStore[Any, ValueAndTimestamp[Any]]) -> None:
+        self._store = store
+        self.name = store.name
+
+    def get(self, key: Any) -> Any:
+        """Return the value of a key, or None."""
+        return _value(self._store.get(key))
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set the value of a key; None deletes it."""
+        self._store.put(key, None if value is None else ValueAndTimestamp(value, _NO_TIMESTAMP))
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        """Set the value of a key that has none; return the value there was."""
+        return _value(self._store.put_if_absent(key, ValueAndTimestamp(value, _NO_TIMESTAMP)))
+
+    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Put several entries."""
+        for key, value in entries:
+            self.put(key, value)
+
+    def delete(self, key: Any) -> Any:
+        """Delete a key; return the value there was."""
+        return _value(self._store.delete(key))
+
+    def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Walk the entries from low to high, both included; None leaves that side open."""
+        return _values(self._store.range(low, high))
+
+    def reverse_range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Walk the entries from high to low, both included."""
+        return _values(self._store.reverse_range(low, high))
+
+    def prefix_scan(self, prefix: Any) -> Iterator[tuple[Any, Any]]:
+        """Walk the entries whose serialized key starts with a prefix."""
+        return _values(self._store.prefix_scan(prefix))
+
+    def all(self) -> Iterator[tuple[Any, Any]]:
+        """Walk all entries."""
+        return self.range()
+
+    def reverse_all(self) -> Iterator[tuple[Any, Any]]:
+        """Walk all entries, last key first."""
+        return self.reverse_range()
+
+    def approximate_num_entries(self) -> int:
+        """Return about how many entries there are."""
+        return self._store.approximate_num_entries()
+
+
+class PlainWindowView:
+    """A timestamped window store without its timestamps; what is put through it gets the timestamp -1."""
+
+    def __init__(self, store: WindowStore[Any, ValueAndTimestamp[Any]]) -> None:
+        self._store = store
+        self.name = store.name
+
+    def put(self, key: Any, value: Any, start: int) -> None:
+        """Set the value of a key's window; None deletes it."""
+        self._store.put(key, None if value is None else ValueAndTimestamp(value, _NO_TIMESTAMP), start)
+
+    def fetch(self, key: Any, start: int, latest: int | None = None) -> Any:
+        """Return the value of the window with that start, or walk the windows that start from `start` to `latest`."""
+        if latest is None:
+            return _value(self._store.fetch(key, start))
+        return _values(self._store.fetch(key, start, latest))
+
+    def fetch_all(self, earliest: int, latest: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """Walk the windows of all keys that start from earliest to latest."""
+        return _values(self._store.fetch_all(earliest, latest))
+
+    def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+        """Walk all windows of all keys."""
+        return _values(self._store.all())
+
+
+def plain_view(store: Store) -> Any:
+    """Return a store as it looks from outside."""
+    if isinstance(store, KeyValueStore) and store.timestamped:
+        return PlainKeyValueView(store)
+    if isinstance(store, WindowStore) and store.timestamped:
+        return PlainWindowView(store)
+    return store
+
+
+def _value(entry: ValueAndTimestamp[Any] | None) -> Any:
+    return None if entry is None else entry[0]
+
+
+def _values(entries: Iterator[tuple[Any, ValueAndTimestamp[Any]]]) -> Iterator[tuple[Any, Any]]:
+    for key, entry in entries:
+        yield key, entry[0]

@@ -1,0 +1,165 @@
+"""Window stores: values by key and window start, forgotten after a retention period."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar, overload
+
+from headrace.records import Window, Windowed
+from headrace.serdes import Serde
+from headrace.state.cells import Cells
+from headrace.state.codec import key_encoder, plain_codec, timestamped_codec
+from headrace.state.image import Changes, Image
+from headrace.state.overlay import Overlay
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SUFFIX = struct.Struct(">qi")
+_TIME = struct.Struct(">q")
+_MAX_SEQUENCE = 0x7FFFFFFF
+_MAX_TIME = 0x7FFFFFFFFFFFFFFF
+_MIN_SEGMENT = 60_000
+
+
+def _position(key: bytes) -> bytes:
+    """Order by start, then key, then sequence number."""
+    return key[-12:-4] + key[:-12] + key[-4:]
+
+
+class WindowStore(Generic[K, V]):
+    """A value for every key and window start.
+
+    Bytes of an entry's key: the key's, the start (8, big-endian) and a sequence number (4), as in Kafka Streams.
+    The store remembers the latest start ever put and no longer shows windows that start `retention` or more before it
+    (`keep_oldest`: more than `retention` before it). `key`, `read`, `write` and `scan` are for operators.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+        image: Image,
+        cells: Cells,
+        *,
+        retention: int,
+        window_size: int,
+        retain_duplicates: bool = False,
+        timestamped: bool = False,
+        keep_oldest: bool = False,
+    ) -> None:
+        self.name = name
+        self.retention = retention
+        self.window_size = window_size
+        self.timestamped = timestamped
+        self.value_is_exact = value_serde.exact_type is not None
+        self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
+        codec = (timestamped_codec if timestamped else plain_codec)(name, value_serde)
+        self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position)
+        self._decode_key = key_serde.decoder(name)
+        self._freeze, self._thaw = codec.freeze, codec.thaw
+        self._retain_duplicates = retain_duplicates
+        self._sequence = cells.cell(f"{name}/sequence", 0)
+        # The least start that is still shown; it only rises.
+        self._floor = cells.cell(f"{name}/floor", -_MAX_TIME)
+        self._lag = retention - (0 if keep_oldest else 1)
+        self._expired_to = -_MAX_TIME
+        self.read, self.write = self._bind()
+
+    def _bind(self) -> tuple[Callable[[bytes, int], Any], Callable[[bytes, int, Any], None]]:
+        """Make the two functions of the hot path, with everything they need at hand."""
+        get, put = self._overlay.get, self._overlay.put
+        freeze, thaw, floor, lag = self._freeze, self._thaw, self._floor, self._lag
+        pack, sequence, duplicates = _SUFFIX.pack, self._sequence, self._retain_duplicates
+
+        def read(key: bytes, start: int) -> Any:
+            if start < floor[0]:
+                return None
+            entry = get(key + pack(start, 0))
+            return entry if thaw is None or entry is None else thaw(entry)
+
+        def write(key: bytes, start: int, value: Any) -> None:
+            if start - lag > floor[0]:
+                floor[0] = start - lag
+            elif start < floor[0]:
+                return
+            if duplicates:
+                if value is None:
+                    return
+                sequence[0] = number = (sequence[0] + 1) & _MAX_SEQUENCE
+                put(key + pack(start, number), freeze(value))
+            else:
+                put(key + pack(start, 0), None if value is None else freeze(value))
+
+        return read, write
+
+    def scan(self, key: bytes, earliest: int, latest: int) -> list[tuple[int, Any]]:
+        """Return (start, value) of a serialized key's windows that start from earliest to latest."""
+        earliest = max(earliest, self._floor[0], 0)
+        if latest < earliest:
+            return []
+        entries = self._overlay.between(key + _SUFFIX.pack(earliest, 0), key + _SUFFIX.pack(latest, _MAX_SEQUENCE))
+        length, thaw, unpack = len(key) + 12, self._thaw, _SUFFIX.unpack_from
+        return [
+            (unpack(raw, length - 12)[0], entry if thaw is None else thaw(entry))
+            for raw, entry in entries
+            if len(raw) == length
+        ]
+
+    def scan_by_time(self, earliest: int, latest: int) -> Iterator[tuple[bytes, int, Any]]:
+        """Walk (serialized key, start, value) of the windows that start from earliest to latest, by start, then key."""
+        earliest = max(earliest, self._floor[0], 0)
+        if latest < earliest:
+            return
+        thaw = self._thaw
+        high = _TIME.pack(latest + 1) if latest < _MAX_TIME else b"\xff"
+        for raw, entry in self._overlay.iterate_by_position(_TIME.pack(earliest), high):
+            yield raw[:-12], _SUFFIX.unpack_from(raw, len(raw) - 12)[0], entry if thaw is None else thaw(entry)
+
+    def put(self, key: K, value: V | None, start: int) -> None:
+        """Set the value of a key's window; None deletes it."""
+        self.write(self.key(key), start, value)
+
+    @overload
+    def fetch(self, key: K, start: int) -> V | None: ...
+
+    @overload
+    def fetch(self, key: K, start: int, latest: int) -> Iterator[tuple[Windowed[K], V]]: ...
+
+    def fetch(self, key: K, start: int, latest: int | None = None) -> Any:
+        """Return the value of the window with that start, or walk the windows that start from `start` to `latest`."""
+        raw = self.key(key)
+        if latest is None:
+            return self.read(raw, start)
+        return iter([(self._windowed(key, time), value) for time, value in self.scan(raw, start, latest)])
+
+    def fetch_all(self, earliest: int, latest: int) -> Iterator[tuple[Windowed[K], V]]:
+        """Walk the windows of all keys that start from earliest to latest."""
+        entries = sorted(self.scan_by_time(earliest, latest), key=self._segment_order)
+        for raw, start, value in entries:
+            yield self._windowed(self._decode_key(raw), start), value
+
+    def all(self) -> Iterator[tuple[Windowed[K], V]]:
+        """Walk all windows of all keys."""
+        return self.fetch_all(0, _MAX_TIME - 1)
+
+    def decode_key(self, key: bytes) -> K:
+        """Turn a serialized key back into a key."""
+        return self._decode_key(key)  # type: ignore[no-any-return]
+
+    def commit(self) -> dict[str, Changes]:
+        """Hand what changed to the image, drop what has expired, and return the changes, by space."""
+        floor = self._floor[0]
+        if floor - self._expired_to < max(self.retention // 2, 1):
+            return {self.name: self._overlay.commit()}
+        self._expired_to = floor
+        return {self.name: self._overlay.commit(expired_before=_TIME.pack(max(floor, 0)))}
+
+    def _windowed(self, key: K, start: int) -> Windowed[K]:
+        return Windowed(key, Window(start, start + self.window_size))
+
+    def _segment_order(self, entry: tuple[bytes, int, Any]) -> tuple[int, bytes, int]:
+        # Kafka Streams walks its segments one after the other, and each in the order of keys.
+        return entry[1] // max(self.retention // 2, _MIN_SEGMENT), entry[0], entry[1]

@@ -1,0 +1,110 @@
+"""The outputs of a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import StreamsError
+from headrace.records import Record
+from headrace.topology.nodes import Process, SinkNode
+
+if TYPE_CHECKING:
+    from headrace.task.task import Task
+
+
+class RecordContext:
+    """What a function that names a topic can see of the record in hand."""
+
+    __slots__ = ("headers", "offset", "partition", "timestamp", "topic")
+
+    def __init__(self, topic: str | None, partition: int, offset: int, timestamp: int, headers: Any) -> None:
+        self.topic, self.partition, self.offset = topic, partition, offset
+        self.timestamp, self.headers = timestamp, headers
+
+
+def bind_sink(task: Task, node: SinkNode) -> Process:
+    """Return the function that serializes a record and puts it out."""
+    name, record, put_out = node.name, task.record, task.outputs.append
+    key_serde, value_serde = task.serde(node.key_serde, "key"), task.serde(node.value_serde, "value")
+    partitioner, unwritable = node.partitioner, task.unwritable
+
+    if callable(node.topic) or partitioner is not None or key_serde.uses_headers or value_serde.uses_headers:
+        return _bind_general_sink(task, node)
+
+    topic = task.topic_name(node.topic)
+    encode_key, encode_value = key_serde.encoder(topic), value_serde.encoder(topic)
+
+    def sink(key: Any, value: Any, timestamp: int) -> None:
+        try:
+            raw_key = None if key is None else encode_key(key)
+            raw_value = None if value is None else encode_value(value)
+            if timestamp < 0:
+                raise StreamsError(_negative(timestamp))
+        except Exception as error:
+            unwritable(name, _explain(topic, key_serde, key, value_serde, value, error), key, value, timestamp)
+            return
+        put_out((topic, None, raw_key, raw_value, timestamp, record.headers))
+
+    return sink
+
+
+def _bind_general_sink(task: Task, node: SinkNode) -> Process:
+    """Return a sink whose topic or partition is decided record by record, or whose serdes read headers."""
+    name, record, put_out = node.name, task.record, task.outputs.append
+    key_serde, value_serde = task.serde(node.key_serde, "key"), task.serde(node.value_serde, "value")
+    choose, partitioner = node.topic, node.partitioner
+
+    def sink(key: Any, value: Any, timestamp: int) -> None:
+        try:
+            if callable(choose):
+                headers = list(record.headers)
+                where = RecordContext(record.topic, record.partition, record.offset, timestamp, headers)
+                topic = choose(key, value, where)
+                if not isinstance(topic, str) or not topic:
+                    raise StreamsError(f"the function that names the topic must give a str, got {topic!r}")
+            else:
+                topic = task.topic_name(choose)
+            raw_key = key_serde.serialize(topic, key, record.headers)
+            raw_value = value_serde.serialize(topic, value, record.headers)
+            if timestamp < 0:
+                raise StreamsError(_negative(timestamp))
+            partitions = _partitions(partitioner, topic, key, value, task.partition_count)
+        except Exception as error:
+            task.unwritable(name, error, key, value, timestamp)
+            return
+        for partition in partitions:
+            put_out((topic, partition, raw_key, raw_value, timestamp, record.headers))
+
+    return sink
+
+
+def _partitions(partitioner: Any, topic: str, key: Any, value: Any, count: Any) -> tuple[int | None, ...]:
+    """Return the partitions a record goes to; None leaves it to the key."""
+    if partitioner is None:
+        return (None,)
+    there_are = count(topic)
+    chosen = partitioner(topic, key, value, there_are)
+    if chosen is None:
+        return (None,)
+    several = (chosen,) if isinstance(chosen, int) else tuple(chosen)
+    for partition in several:
+        if not isinstance(partition, int) or not 0 <= partition < there_are:
+            raise StreamsError(f"the partitioner must give 0 to {there_are - 1} for topic '{topic}', got {partition!r}")
+    return several
+
+
+def _explain(topic: str, key_serde: Any, key: Any, value_serde: Any, value: Any, error: Exception) -> Exception:
+    """Serialize once more in the way that gives the full message."""
+    try:
+        key_serde.serialize(topic, key)
+        value_serde.serialize(topic, value)
+    except Exception as explained:
+        return explained
+    return error
+
+
+def _negative(timestamp: int) -> str:
+    return f"a record needs a timestamp of at least 0 to be written, got {timestamp}"
+
+
+__all__ = ["Record", "RecordContext", "bind_sink"]

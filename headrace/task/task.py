@@ -1,0 +1,464 @@
+"""`Task`: runs one sub-topology for one partition, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heapreplace
+from typing import Any, TypeAlias
+
+from headrace.config import StreamsConfig
+from headrace.errors import HeadraceError, SerializationError, StreamsError, TaskError, TopologyError
+from headrace.handlers import DeadLetter, ErrorContext, Handler, HandlerResponse
+from headrace.records import Headers
+from headrace.serdes import Serde
+from headrace.serdes.deferred import Deferred
+from headrace.state.builders import Store
+from headrace.state.cells import Cells
+from headrace.state.image import Changes, Image, MemoryImage
+from headrace.task.caching import RecordCache
+from headrace.task.current_record import NO_HEADERS, CurrentRecord
+from headrace.task.processors import bind_processor
+from headrace.task.punctuation import NEVER, Schedule, Schedules
+from headrace.task.sinks import bind_sink
+from headrace.task.sources import InputQueue, RawRecord
+from headrace.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
+from headrace.topology.processor import PunctuationType
+from headrace.topology.topology import SubTopology, Topology
+
+Output: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers]
+"""(topic, partition or None to let the key decide, key, value, timestamp, headers)."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a task has to have persisted: everything else can be rebuilt from it."""
+
+    stores: dict[str, Changes]
+    """The changes of every space since the last commit."""
+    state: dict[str, Any] = field(default_factory=dict)
+    """The task's own state as a whole: observed stream times, schedules, sequence numbers."""
+
+
+class Task:
+    """One sub-topology for one partition.
+
+    Feed it records, call `process`, take its outputs, and `commit`: what commit returns, given to a new task as image
+    and state, makes it go on where this one stopped.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        sub_topology: SubTopology,
+        config: StreamsConfig,
+        *,
+        partition: int = 0,
+        image: Image | None = None,
+        state: Mapping[str, Any] | None = None,
+        global_stores: Mapping[str, Store] | None = None,
+        now: int = 0,
+        partition_count: Callable[[str], int] = lambda topic: 1,
+    ) -> None:
+        self.id = f"{sub_topology.id}_{partition}"
+        self.config = config
+        self.partition = partition
+        self.now = now
+        self.topology = topology
+        self.partition_count = partition_count
+        self.record = CurrentRecord()
+        self.cells = Cells(state)
+        self.stream_time = self.cells.cell("task/stream_time", -1)
+        self.outputs: list[Output] = []
+        self.dropped_records = 0
+        self.commit_requested = False
+        self.global_stores = dict(global_stores or {})
+        self.schedules = {kind: Schedules() for kind in PunctuationType}
+        self._sub_topology = sub_topology
+        self._image = MemoryImage() if image is None else image
+        self.stores: dict[str, Store] = {name: self._make_store(name) for name in sub_topology.stores}
+        self._caches: dict[str, RecordCache] = {}
+        self._queues: dict[tuple[str, int], InputQueue] = {}
+        self._bound: dict[str, Process] = {}
+        self._processors: list[tuple[str, Any]] = []
+        self._bind()
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def feed(self, topic: str, partition: int, records: Iterable[RawRecord]) -> None:
+        """Add records of a topic partition, in the order of their offsets."""
+        self._queue(topic, partition).records.extend(records)
+
+    def head_timestamp(self) -> int | None:
+        """Return the lowest timestamp at the head of a queue, as it stands in the topic; None when all are empty."""
+        return min((queue.records[0][1] for queue in self._queues.values() if queue.records), default=None)
+
+    def process(self) -> None:
+        """Process all records that were fed, lowest timestamp first across partitions."""
+        waiting = [queue for queue in self._queues.values() if queue.records]
+        if len(waiting) == 1:
+            self._drain(waiting[0])
+        elif waiting:
+            self._merge(waiting)
+
+    def process_one(self) -> None:
+        """Process the record with the lowest timestamp at the head of a queue."""
+        waiting = [queue for queue in self._queues.values() if queue.records]
+        if waiting:
+            self._drain(min(waiting, key=lambda queue: queue.records[0][1]), at_most=1)
+
+    def advance_wall_clock(self, now: int) -> None:
+        """Set the clock and call the punctuations that it makes due."""
+        self.now = now
+        schedules = self.schedules[PunctuationType.WALL_CLOCK_TIME]
+        if schedules.next_due <= now:
+            schedules.run(now, self._punctuate)
+
+    def commit(self) -> Commit:
+        """Flush the caches, hand the changes to the image, and return what has to be persisted."""
+        for cache in self._caches.values():
+            cache.flush()
+        self.commit_requested = False
+        changes: dict[str, Changes] = {}
+        for store in self.stores.values():
+            changes.update(store.commit())
+        return Commit({name: change for name, change in changes.items() if change}, self.cells.values())
+
+    def take_outputs(self) -> list[Output]:
+        """Return what the sinks have put out since the last call."""
+        taken = self.outputs[:]
+        self.outputs.clear()
+        return taken
+
+    def store(self, name: str) -> Store:
+        """Return a store of this task, or a global one."""
+        store = self.stores.get(name) or self.global_stores.get(name)
+        if store is None:
+            raise TopologyError(f"there is no store '{name}' in sub-topology {self._sub_topology.id}")
+        return store
+
+    def close(self) -> None:
+        """Close the processors, in the order of the topology."""
+        for name, processor in self._processors:
+            try:
+                close = getattr(processor, "close", None)
+                if close is not None:
+                    close()
+            except Exception as error:
+                raise TaskError(f"step '{name}' failed to close: {type(error).__name__}: {error}") from error
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
+    def _drain(self, queue: InputQueue, at_most: int | None = None) -> None:
+        """Process the records of one queue; the way of most records, so everything is at hand."""
+        record, stream_time, time_cell = self.record, self.stream_time, queue.partition_time
+        schedules = self.schedules[PunctuationType.STREAM_TIME]
+        decode_key, decode_value, process = queue.decode_key, queue.decode_value, queue.process
+        plain = not queue.uses_headers and not queue.extracts
+        take = queue.records.popleft
+        record.topic, record.partition = queue.topic, queue.partition
+        for _ in range(len(queue.records) if at_most is None else at_most):
+            raw = take()
+            record.offset, timestamp, key, value, headers = raw
+            record.raw_key, record.raw_value = key, value
+            record.headers = headers or NO_HEADERS
+            if plain and timestamp >= 0:
+                try:
+                    if key is not None:
+                        key = decode_key(key)
+                    if value is not None:
+                        value = decode_value(value)
+                except Exception as error:
+                    self._unreadable(queue, raw, error)
+                    continue
+            else:
+                read = self._read(queue, raw)
+                if read is None:
+                    continue
+                key, value, timestamp = read
+            if timestamp > time_cell[0]:
+                time_cell[0] = timestamp
+                if timestamp > stream_time[0]:
+                    stream_time[0] = timestamp
+            process(key, value, timestamp)
+            if schedules.next_due <= stream_time[0]:
+                schedules.run(stream_time[0], self._punctuate)
+                record.topic, record.partition = queue.topic, queue.partition
+
+    def _merge(self, queues: list[InputQueue]) -> None:
+        """Process the records of several queues, always from the one whose head has the lowest timestamp."""
+        heads: list[tuple[int, int, InputQueue, Any, Any, RawRecord]] = []
+        for number, queue in enumerate(queues):
+            head = self._next_head(queue)
+            if head is not None:
+                heads.append((head[2], number, queue, head[0], head[1], head[3]))
+        heapify(heads)
+        record, stream_time = self.record, self.stream_time
+        schedules = self.schedules[PunctuationType.STREAM_TIME]
+        while heads:
+            timestamp, number, queue, key, value, raw = heads[0]
+            self._take_in_hand(queue, raw)
+            if timestamp > stream_time[0]:
+                stream_time[0] = timestamp
+            queue.process(key, value, timestamp)
+            if schedules.next_due <= stream_time[0]:
+                schedules.run(stream_time[0], self._punctuate)
+            head = self._next_head(queue)
+            if head is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (head[2], number, queue, head[0], head[1], head[3]))
+        record.clear()
+
+    def _next_head(self, queue: InputQueue) -> tuple[Any, Any, int, RawRecord] | None:
+        """Take records off a queue until one can be processed."""
+        while queue.records:
+            raw = queue.records.popleft()
+            self._take_in_hand(queue, raw)
+            read = self._read(queue, raw)
+            if read is not None:
+                key, value, timestamp = read
+                queue.partition_time[0] = max(queue.partition_time[0], timestamp)
+                return key, value, timestamp, raw
+        return None
+
+    def _take_in_hand(self, queue: InputQueue, raw: RawRecord) -> None:
+        self.record.restore((queue.topic, queue.partition, raw[0], raw[4] or NO_HEADERS, raw[2], raw[3]))
+
+    def _read(self, queue: InputQueue, raw: RawRecord) -> tuple[Any, Any, int] | None:
+        """Deserialize a record and extract its timestamp; None when it is to be dropped."""
+        try:
+            key, value = queue.deserialize(raw)
+        except Exception as error:
+            self._unreadable(queue, raw, error)
+            return None
+        try:
+            timestamp = queue.timestamp(key, value, raw)
+            if not isinstance(timestamp, int):
+                raise StreamsError(f"the timestamp extractor must give an int, got {type(timestamp).__name__}")
+        except Exception as error:
+            where = self._where("processing", queue.step, key, value, raw[1])
+            raise TaskError(f"{where}: the timestamp cannot be extracted: {error}") from error
+        if timestamp < 0:
+            self.dropped_records += 1
+            return None
+        return key, value, timestamp
+
+    def _punctuate(self, schedule: Schedule, now: int) -> None:
+        position = self.record.position()
+        self.record.clear()
+        try:
+            schedule.callback(now)
+        except TaskError:
+            raise
+        except Exception as error:
+            self._fail(schedule.step, error, None, None, now)
+        finally:
+            self.record.restore(position)
+
+    # -- errors -----------------------------------------------------------------------------------------------------
+
+    def _where(self, phase: str, step: str, key: Any, value: Any, timestamp: int) -> ErrorContext:
+        record = self.record
+        return ErrorContext(
+            phase,
+            step,
+            self.id,
+            record.topic,
+            record.partition,
+            record.offset,
+            timestamp,
+            record.headers,
+            key,
+            value,
+            record.raw_key,
+            record.raw_value,
+        )
+
+    def _fail(self, step: str, error: Exception, key: Any, value: Any, timestamp: int) -> None:
+        where = self._where("processing", step, key, value, timestamp)
+        self._decide(self.config.processing_exception_handler, where, error)
+
+    def _unreadable(self, queue: InputQueue, raw: RawRecord, error: Exception) -> None:
+        try:
+            queue.explain(raw)
+        except SerializationError as explained:
+            error = explained
+        where = self._where("deserialization", queue.step, raw[2], raw[3], raw[1])
+        self._decide(self.config.deserialization_exception_handler, where, error)
+
+    def unwritable(self, step: str, error: Exception, key: Any, value: Any, timestamp: int) -> None:
+        """Let the production handler decide about a record that a sink cannot write."""
+        where = self._where("production", step, key, value, timestamp)
+        self._decide(self.config.production_exception_handler, where, error)
+
+    def _decide(self, handler: Handler, where: ErrorContext, error: Exception) -> None:
+        """Ask the handler; return to drop the record, or raise."""
+        try:
+            response = handler(where, error)
+        except Exception as broken:
+            raise TaskError(f"{where}: the {where.phase} exception handler failed: {broken}") from broken
+        if isinstance(response, DeadLetter):
+            timestamp = max(where.timestamp, 0)
+            headers = response.headers(where, error)
+            self.outputs.append((response.topic, None, where.raw_key, where.raw_value, timestamp, headers))
+        elif response is HandlerResponse.FAIL:
+            text = str(error) if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
+            raise TaskError(f"{where}: {text}") from error
+        elif response is not HandlerResponse.CONTINUE:
+            raise TaskError(
+                f"{where}: the {where.phase} exception handler must return HandlerResponse.FAIL, "
+                f"HandlerResponse.CONTINUE or a DeadLetter, got {response!r}"
+            ) from error
+        self.dropped_records += 1
+
+    # -- binding ----------------------------------------------------------------------------------------------------
+
+    def _bind(self) -> None:
+        """Bind the nodes, children first; then start the processors, parents first."""
+        contexts = []
+        for name in reversed(self._sub_topology.nodes):
+            node = self.topology.nodes[name]
+            children = {child: self._bound[child] for child in node.children}
+            if isinstance(node, SinkNode):
+                self._bound[name] = bind_sink(self, node)
+            elif isinstance(node, SourceNode):
+                self._bound[name] = fan_out(list(children.values()), changes=False)
+            elif node.operator is not None:
+                step = _Step(self, node)
+                forward = fan_out(list(children.values()), changes=node.operator.emits_changes)
+                step.children = children
+                self._bound[name] = node.operator.bind(step, forward)
+            else:
+                process, processor, context = bind_processor(self, node, _Step(self, node), children)
+                self._bound[name] = process
+                contexts.append((name, processor, context))
+        caches = self._caches
+        self._caches = {name: caches[name] for name in self._sub_topology.stores if name in caches}
+        for name, processor, context in reversed(contexts):
+            self._processors.append((name, processor))
+            try:
+                if hasattr(processor, "init"):
+                    processor.init(context)
+            except HeadraceError:
+                raise
+            except Exception as error:
+                raise TaskError(f"step '{name}' failed to start: {type(error).__name__}: {error}") from error
+
+    def _make_store(self, name: str) -> Store:
+        return self.topology.stores[name].make(name, self.serde, self._image, self.cells)
+
+    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+        """Return a serde, or the configured default of the key or value."""
+        if serde is None:
+            config = self.config
+            return config.default_key_serde if part == "key" else config.default_value_serde  # type: ignore[no-any-return]
+        return serde.build(self.serde) if isinstance(serde, Deferred) else serde
+
+    def topic_name(self, topic: str) -> str:
+        """Return a topic's name in the broker: internal ones have the application's id before them."""
+        return f"{self.config.application_id}-{topic}" if topic in self.topology.internal_topics else topic
+
+    def add_cache(self, store: str, forward: Process, send_old: bool) -> RecordCache:
+        """Make the cache of a store."""
+        limit = self.config.statestore_cache_max_bytes
+        record = self.record
+        cache = self._caches[store] = RecordCache(forward, send_old, limit, record.position, record.restore)
+        return cache
+
+    def _queue(self, topic: str, partition: int) -> InputQueue:
+        queue = self._queues.get((topic, partition))
+        if queue is None:
+            source = self._find_source(topic)
+            if source is None:
+                raise StreamsError(f"task {self.id} does not read topic '{topic}'")
+            default = self.config.default_timestamp_extractor
+            queue = self._queues[topic, partition] = InputQueue(
+                source.name,
+                topic,
+                partition,
+                self.serde(source.key_serde, "key"),
+                self.serde(source.value_serde, "value"),
+                source.timestamp_extractor or default,
+                self._bound[source.name],
+                self.cells.cell(f"partition_time/{topic}/{partition}", -1),
+            )
+        return queue
+
+    def reads(self, topic: str) -> bool:
+        """Tell whether a source of this task reads a topic."""
+        return self._find_source(topic) is not None
+
+    def _find_source(self, topic: str) -> SourceNode | None:
+        for name in self._sub_topology.nodes:
+            node = self.topology.nodes[name]
+            if isinstance(node, SourceNode) and (
+                topic in map(self.topic_name, node.topics) or (node.pattern is not None and node.reads(topic))
+            ):
+                return node
+        return None
+
+
+class _Step:
+    """What a task gives to an operator that it binds."""
+
+    def __init__(self, task: Task, node: ProcessorNode) -> None:
+        self.step = node.name
+        self.record = task.record
+        self.children: dict[str, Process] = {}
+        self._task = task
+        name, fail = node.name, task._fail
+
+        def fail_here(error: Exception, key: Any, value: Any, timestamp: int) -> None:
+            fail(name, error, key, value, timestamp)
+
+        self.fail = fail_here
+
+    def store(self, name: str) -> Any:
+        return self._task.store(name)
+
+    def cell(self, name: str, default: Any) -> list[Any]:
+        return self._task.cells.cell(f"{self.step}/{name}", default)
+
+    def shared_cell(self, name: str, default: Any) -> list[Any]:
+        return self._task.cells.cell(name, default)
+
+    def cache(self, store: str, forward: Process, send_old: bool) -> Callable[..., None] | None:
+        task = self._task
+        if not task.topology.stores[store].caching or not task.config.statestore_cache_max_bytes:
+            return None
+        return task.add_cache(store, forward, send_old).put
+
+    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+        return self._task.serde(serde, part)
+
+    def partition(self) -> int:
+        return self._task.partition
+
+    def dropped(self) -> None:
+        self._task.dropped_records += 1
+
+
+def fan_out(children: list[Process], *, changes: bool) -> Process:
+    """Return the function that hands a record to all children, in order."""
+    if not children:
+        return _nowhere
+    if len(children) == 1:
+        return children[0]
+
+    def forward(key: Any, value: Any, timestamp: int) -> None:
+        for child in children:
+            child(key, value, timestamp)
+
+    def forward_change(key: Any, new: Any, old: Any, timestamp: int) -> None:
+        for child in children:
+            child(key, new, old, timestamp)
+
+    return forward_change if changes else forward
+
+
+def _nowhere(*_: Any) -> None:
+    pass
+
+
+__all__ = ["NEVER", "Commit", "Output", "Task"]

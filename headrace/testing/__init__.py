@@ -1,0 +1,6 @@
+"""Test a topology without Spark and without Kafka."""
+
+from headrace.testing.driver import Snapshot, TopologyTestDriver
+from headrace.testing.topics import TestInputTopic, TestOutputTopic
+
+__all__ = ["Snapshot", "TestInputTopic", "TestOutputTopic", "TopologyTestDriver"]

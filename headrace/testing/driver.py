@@ -1,0 +1,296 @@
+"""`TopologyTestDriver`: all tasks of a topology in one process, one record at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from headrace.config import StreamsConfig
+from headrace.durations import milliseconds
+from headrace.errors import InvalidStateStoreError, StreamsError, TopicError, TopologyError
+from headrace.records import Headers
+from headrace.serdes import Serde
+from headrace.state.builders import Store
+from headrace.state.image import Changes, MemoryImage
+from headrace.state.views import plain_view
+from headrace.task.task import Commit, Task
+from headrace.testing.topics import TestInputTopic, TestOutputTopic
+from headrace.topology.nodes import SourceNode
+from headrace.topology.topology import Topology
+
+Produced: TypeAlias = tuple[bytes | None, bytes | None, int, Headers]
+"""(key, value, timestamp, headers)."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything the tasks of a driver have committed: another driver of the same topology can go on from it."""
+
+    stores: dict[str, dict[str, Changes]]
+    """By task, then store."""
+    states: dict[str, dict[str, Any]]
+    offsets: dict[str, int] = field(default_factory=dict)
+    now: int = 0
+
+
+class TopologyTestDriver:
+    """Run a topology without Spark and without Kafka.
+
+    Each piped record is processed and committed, caches flushed, before the call returns. The wall clock stands still
+    unless it is advanced.
+
+    >>> from headrace import StreamsBuilder
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").map_values(str.upper).to("out")
+    >>> with TopologyTestDriver(builder.build()) as driver:
+    ...     driver.create_input_topic("in").pipe_input("a", "x")
+    ...     driver.create_output_topic("out").read_key_values()
+    [('a', 'X')]
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig | dict[str, Any] | None = None,
+        initial_wall_clock: int = 0,
+        *,
+        restore_from: Snapshot | None = None,
+    ) -> None:
+        if not isinstance(topology, Topology):
+            raise TopologyError(
+                f"TopologyTestDriver: expected a Topology, got {type(topology).__name__}. "
+                "A StreamsBuilder gives one with build()"
+            )
+        topology.validate()
+        self._topology = topology
+        self.config = _config(config)
+        self._now = restore_from.now if restore_from else milliseconds(initial_wall_clock, "initial_wall_clock")
+        self._offsets: dict[str, int] = dict(restore_from.offsets) if restore_from else {}
+        self._produced: dict[str, deque[Produced]] = {}
+        self._committed: dict[str, dict[str, Changes]] = {}
+        self._states: dict[str, dict[str, Any]] = {}
+        self._topics_produced: set[str] = set()
+        self._closed = False
+        subs = topology.sub_topologies()
+        global_stores: dict[str, Store] = {}
+        self._tasks: list[Task] = []
+        for sub in sorted(subs, key=lambda sub: not sub.is_global):
+            task_id = f"{sub.id}_0"
+            restored = restore_from.stores.get(task_id, {}) if restore_from else {}
+            state = restore_from.states.get(task_id, {}) if restore_from else {}
+            self._committed[task_id] = {name: dict(changes) for name, changes in restored.items()}
+            task = Task(
+                topology,
+                sub,
+                self.config,
+                image=MemoryImage(restored),
+                state=state,
+                global_stores=global_stores,
+                now=self._now,
+            )
+            if sub.is_global:
+                global_stores.update(task.stores)
+            self._states[task_id] = dict(state)
+            self._tasks.append(task)
+        self._readers: dict[str, list[Task]] = {}
+
+    # -- topics -----------------------------------------------------------------------------------------------------
+
+    def create_input_topic(
+        self,
+        topic: str,
+        *,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        start_timestamp: int | None = None,
+        auto_advance: int | timedelta = 0,
+    ) -> TestInputTopic:
+        """Return a topic to pipe records into; without serdes, those of the source that reads it, or the defaults.
+
+        Records without a timestamp get `start_timestamp` (the wall clock if not given), and each moves it on by
+        `auto_advance`.
+        """
+        self._check_read(topic)
+        source = self._source(topic)
+        return TestInputTopic(
+            self,
+            topic,
+            self._serde(key_serde, source.key_serde if source else None, "key"),
+            self._serde(value_serde, source.value_serde if source else None, "value"),
+            self._now if start_timestamp is None else milliseconds(start_timestamp, "start_timestamp"),
+            milliseconds(auto_advance, "auto_advance"),
+        )
+
+    def create_output_topic(
+        self, topic: str, *, key_serde: Serde[Any] | None = None, value_serde: Serde[Any] | None = None
+    ) -> TestOutputTopic:
+        """Return a topic to read results from; without serdes, those of the sink that writes it, or the defaults."""
+        sink = self._sink(topic)
+        return TestOutputTopic(
+            self,
+            topic,
+            self._serde(key_serde, sink.key_serde if sink else None, "key"),
+            self._serde(value_serde, sink.value_serde if sink else None, "value"),
+        )
+
+    def pipe(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
+        """Write a raw record into a topic and process it, and all that follows from it."""
+        self._check_open()
+        self._check_read(topic)
+        self._enqueue(topic, key, value, timestamp, headers)
+        self._run()
+
+    def queue(self, topic: str) -> deque[Produced]:
+        """Return what was produced to a topic and not read yet."""
+        return self._produced.setdefault(topic, deque())
+
+    def waiting(self) -> dict[str, int]:
+        """Return how many records wait to be read, by topic."""
+        return {topic: len(records) for topic, records in self._produced.items() if records}
+
+    def produced_topic_names(self) -> set[str]:
+        """Return the topics that the topology has produced records to, internal ones included."""
+        return set(self._topics_produced)
+
+    # -- time and stores --------------------------------------------------------------------------------------------
+
+    def advance_wall_clock_time(self, duration: int | timedelta) -> None:
+        """Move the wall clock on, and run the punctuations that it makes due."""
+        self._check_open()
+        self._now += milliseconds(duration, "advance_wall_clock_time")
+        for task in self._tasks:
+            task.advance_wall_clock(self._now)
+            self._commit(task)
+        self._run()
+
+    def state_store(self, name: str) -> Any:
+        """Return a store as it looks from outside: plain values, also where it keeps timestamps."""
+        return plain_view(self._store(name))
+
+    def timestamped_store(self, name: str) -> Any:
+        """Return a store with what it keeps: `ValueAndTimestamp` for tables."""
+        return self._store(name)
+
+    def state_stores(self) -> dict[str, Any]:
+        """Return all stores as they look from outside, by name."""
+        return {name: plain_view(store) for task in self._tasks for name, store in task.stores.items()}
+
+    def snapshot(self) -> Snapshot:
+        """Return everything committed so far; give it to another driver as `restore_from`."""
+        stores = {
+            task: {name: dict(changes) for name, changes in spaces.items()} for task, spaces in self._committed.items()
+        }
+        states = {task: dict(state) for task, state in self._states.items()}
+        return Snapshot(stores, states, dict(self._offsets), self._now)
+
+    def close(self) -> None:
+        """Close the processors; the driver cannot be used afterwards."""
+        if not self._closed:
+            self._closed = True
+            for task in self._tasks:
+                task.close()
+
+    def __enter__(self) -> TopologyTestDriver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
+        offset = self._offsets.get(topic, 0)
+        self._offsets[topic] = offset + 1
+        for task in self._readers_of(topic):
+            task.feed(topic, 0, [(offset, timestamp, key, value, headers)])
+
+    def _run(self) -> None:
+        """Process records one by one, lowest timestamp first, committing after each, until nothing waits."""
+        while True:
+            chosen, lowest = None, 0
+            for task in self._tasks:
+                head = task.head_timestamp()
+                if head is not None and (chosen is None or head < lowest):
+                    chosen, lowest = task, head
+            if chosen is None:
+                return
+            chosen.process_one()
+            self._commit(chosen)
+
+    def _commit(self, task: Task) -> None:
+        self._keep(task.id, task.commit())
+        for topic, _, key, value, timestamp, headers in task.take_outputs():
+            self._topics_produced.add(topic)
+            if self._readers_of(topic):
+                self._enqueue(topic, key, value, timestamp, headers)
+            else:
+                self._offsets[topic] = self._offsets.get(topic, 0) + 1
+            if not self._is_internal(topic):
+                self.queue(topic).append((key, value, timestamp, headers))
+
+    def _keep(self, task_id: str, commit: Commit) -> None:
+        stores = self._committed[task_id]
+        for name, changes in commit.stores.items():
+            stores.setdefault(name, {}).update(changes)
+        self._states[task_id] = commit.state
+
+    # -- looking things up ------------------------------------------------------------------------------------------
+
+    def _store(self, name: str) -> Store:
+        for task in self._tasks:
+            if name in task.stores:
+                return task.stores[name]
+        known = ", ".join(sorted(name for task in self._tasks for name in task.stores)) or "none"
+        raise InvalidStateStoreError(f"there is no store '{name}' (stores: {known})")
+
+    def _readers_of(self, topic: str) -> list[Task]:
+        if topic not in self._readers:
+            self._readers[topic] = [task for task in self._tasks if task.reads(topic)]
+        return self._readers[topic]
+
+    def _is_internal(self, topic: str) -> bool:
+        prefix = f"{self.config.application_id}-"
+        return topic.startswith(prefix) and topic[len(prefix) :] in self._topology.internal_topics
+
+    def _source_topics(self) -> list[str]:
+        nodes = [node for node in self._topology.nodes.values() if isinstance(node, SourceNode)]
+        internal = self._topology.internal_topics
+        names = [topic for node in nodes for topic in node.topics if topic not in internal]
+        return names + [node.pattern.pattern for node in nodes if node.pattern is not None]
+
+    def _source(self, topic: str) -> SourceNode | None:
+        for node in self._topology.nodes.values():
+            if isinstance(node, SourceNode) and node.reads(topic):
+                return node
+        return None
+
+    def _sink(self, topic: str) -> Any:
+        for node in self._topology.nodes.values():
+            if not isinstance(node, SourceNode) and getattr(node, "topic", None) == topic:
+                return node
+        return None
+
+    def _serde(self, given: Serde[Any] | None, known: Serde[Any] | None, part: str) -> Serde[Any]:
+        return self._tasks[0].serde(given if given is not None else known, part)
+
+    def _check_read(self, topic: str) -> None:
+        if not self._readers_of(topic):
+            known = ", ".join(self._source_topics()) or "nothing"
+            raise TopicError(f"topic '{topic}' is not read by the topology (it reads: {known})")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StreamsError("the driver is closed")
+
+
+def _config(config: StreamsConfig | dict[str, Any] | None) -> StreamsConfig:
+    if isinstance(config, StreamsConfig):
+        return config
+    return StreamsConfig(**({"application_id": "test"} | (config or {})))

@@ -1,0 +1,130 @@
+"""The nodes of a topology, and the contract between an operator and the task that runs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from headrace.records import Headers
+from headrace.serdes import Serde
+from headrace.topology.timestamps import TimestampExtractor
+
+Process: TypeAlias = Callable[..., None]
+"""A bound step: `process(key, value, timestamp)` for a stream, `process(key, new, old, timestamp)` for a table."""
+
+Fail: TypeAlias = Callable[[Exception, Any, Any, int], None]
+"""Reports an exception of the user's function: returns to drop the record, or raises."""
+
+
+class CurrentRecord(Protocol):
+    """What a task knows about the record in hand."""
+
+    topic: str | None
+    partition: int
+    offset: int
+    headers: Headers
+    is_latest: bool
+
+
+class StepContext(Protocol):
+    """What an operator can ask for when it is bound to a task."""
+
+    @property
+    def step(self) -> str:
+        """Return the step's name."""
+
+    @property
+    def record(self) -> CurrentRecord:
+        """Return what the task knows about the record in hand."""
+
+    @property
+    def fail(self) -> Fail:
+        """Return the function that reports an exception of the user's function."""
+
+    @property
+    def children(self) -> dict[str, Process]:
+        """Return the next steps by name, for an operator that chooses among them."""
+
+    def store(self, name: str) -> Any:
+        """Return a store of the task."""
+
+    def cell(self, name: str, default: Any) -> list[Any]:
+        """Return a cell of this step that survives a commit."""
+
+    def shared_cell(self, name: str, default: Any) -> list[Any]:
+        """Return a cell that several steps of the task share."""
+
+    def cache(self, store: str, forward: Process, send_old: bool) -> Callable[..., None] | None:
+        """Return the function that holds back a store's updates until the commit; None when it is not cached."""
+
+    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+        """Return a serde, or the configured default of the "key" or "value"."""
+
+    def partition(self) -> int:
+        """Return the task's partition."""
+
+    def dropped(self) -> None:
+        """Count a record that was dropped by the rules (a null key, too late)."""
+
+
+class Operator(Protocol):
+    """A step of the DSL: given its context and the next steps, it returns a function that processes a record."""
+
+    emits_changes: bool
+    """Whether `forward` takes (key, new, old, timestamp) rather than (key, value, timestamp)."""
+
+    def bind(self, context: StepContext, forward: Process) -> Process:
+        """Return the function that processes one record."""
+
+
+@dataclass
+class SourceNode:
+    """Where records come in."""
+
+    name: str
+    topics: tuple[str, ...]
+    pattern: re.Pattern[str] | None = None
+    key_serde: Serde[Any] | None = None
+    value_serde: Serde[Any] | None = None
+    timestamp_extractor: TimestampExtractor | None = None
+    offset_reset: str | None = None
+    children: list[str] = field(default_factory=list)
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return ()
+
+    def reads(self, topic: str) -> bool:
+        """Tell whether this source takes records of a topic."""
+        return topic in self.topics or (self.pattern is not None and self.pattern.fullmatch(topic) is not None)
+
+
+@dataclass
+class ProcessorNode:
+    """A step: either an operator of the DSL or a supplier of the user's processors."""
+
+    name: str
+    parents: tuple[str, ...]
+    operator: Operator | None = None
+    supplier: Callable[[], Any] | None = None
+    fixed_key: bool = False
+    stores: list[str] = field(default_factory=list)
+    children: list[str] = field(default_factory=list)
+
+
+@dataclass
+class SinkNode:
+    """Where records go out: a topic, or a function `f(key, value, record_context)` that names it."""
+
+    name: str
+    parents: tuple[str, ...]
+    topic: str | Callable[[Any, Any, Any], str]
+    key_serde: Serde[Any] | None = None
+    value_serde: Serde[Any] | None = None
+    partitioner: Callable[[str, Any, Any, int], Any] | None = None
+    children: list[str] = field(default_factory=list)
+
+
+Node: TypeAlias = SourceNode | ProcessorNode | SinkNode

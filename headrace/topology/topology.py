@@ -1,0 +1,338 @@
+"""`Topology`: the graph of sources, processors, stores and sinks that an application runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.errors import TopologyError
+from headrace.serdes import Serde, as_serde
+from headrace.state.builders import StoreBuilder
+from headrace.topology.nodes import Node, Operator, ProcessorNode, SinkNode, SourceNode
+from headrace.topology.timestamps import TimestampExtractor
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+OFFSET_RESETS = ("earliest", "latest", "none")
+
+
+def check_name(name: object, what: str) -> str:
+    """Return a name that Kafka would take as (part of) a topic's name, or raise."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
+        raise TopologyError(f"{what}: expected a name of up to 249 letters, digits, '.', '_' and '-', got {name!r}")
+    return name
+
+
+@dataclass(frozen=True)
+class SubTopology:
+    """The nodes that are connected by steps or stores: one task per partition runs them."""
+
+    id: int
+    nodes: tuple[str, ...]
+    """In the order in which they were added: parents before children."""
+    stores: tuple[str, ...]
+    is_global: bool = False
+
+
+class Topology:
+    """Sources, processors, stores and sinks, by name.
+
+    >>> topology = Topology()
+    >>> _ = topology.add_source("lines", "lines-topic").add_sink("out", "out-topic", "lines")
+    >>> [sub.nodes for sub in topology.sub_topologies()]
+    [('lines', 'out')]
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.stores: dict[str, StoreBuilder] = {}
+        self.internal_topics: dict[str, int | None] = {}
+        """Repartition topics without the application's prefix, with the number of partitions if it is given."""
+        self.global_stores: dict[str, str] = {}
+        """Store to the processor that fills it."""
+        self.copartitioned: list[tuple[str, frozenset[str]]] = []
+        """Steps that join or cogroup, with the sources that must have as many partitions as each other."""
+        self.changelog_topics: dict[str, str] = {}
+        """Stores whose source topic serves as their changelog."""
+        self._store_users: dict[str, list[str]] = {}
+
+    # -- the Processor API ------------------------------------------------------------------------------------------
+
+    def add_source(
+        self,
+        name: str,
+        *topics: str | re.Pattern[str],
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+    ) -> Topology:
+        """Add a source that reads topics, or the topics that match a pattern."""
+        self._new_name(name, "source")
+        if not topics:
+            raise TopologyError(f"source '{name}': expected at least one topic, got none")
+        patterns = [topic for topic in topics if isinstance(topic, re.Pattern)]
+        if patterns and len(topics) > 1:
+            raise TopologyError(f"source '{name}': expected topics or one pattern, got {len(topics)} with a pattern")
+        names = tuple(check_name(topic, f"source '{name}'") for topic in topics if not isinstance(topic, re.Pattern))
+        for node in self.nodes.values():
+            for topic in names:
+                if isinstance(node, SourceNode) and node.reads(topic):
+                    raise TopologyError(
+                        f"source '{name}': topic '{topic}' is already read by source '{node.name}'. "
+                        "Read it once and use that stream or table in both places"
+                    )
+        if offset_reset is not None and offset_reset not in OFFSET_RESETS:
+            raise TopologyError(
+                f"source '{name}': offset_reset is one of {', '.join(OFFSET_RESETS)}, got {offset_reset!r}"
+            )
+        self.nodes[name] = SourceNode(
+            name,
+            names,
+            patterns[0] if patterns else None,
+            _optional_serde(key_serde, f"source '{name}', key_serde"),
+            _optional_serde(value_serde, f"source '{name}', value_serde"),
+            timestamp_extractor,
+            offset_reset,
+        )
+        return self
+
+    def add_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Topology:
+        """Add a processor; `supplier()` makes one for each task.
+
+        A supplier may have `stores`, a method that gives the builders of the stores it uses.
+        """
+        if not callable(supplier):
+            raise TopologyError(
+                f"processor '{name}': expected a supplier, something to call for a processor, "
+                f"got {type(supplier).__name__} ({supplier!r})"
+            )
+        self._add_processor(ProcessorNode(name, parents, supplier=supplier))
+        self.connect_supplied_stores(name, supplier)
+        return self
+
+    def add_state_store(self, builder: StoreBuilder, *processors: str) -> Topology:
+        """Add a store and connect it to processors; adding an equal builder again only connects."""
+        if not isinstance(builder, StoreBuilder):
+            raise TopologyError(
+                f"add_state_store: expected a builder such as Stores.key_value(...), got {type(builder).__name__}"
+            )
+        known = self.stores.get(builder.name)
+        if known is not None and known != builder:
+            raise TopologyError(
+                f"store '{builder.name}' is there already, with other settings ({known.kind}, {dict(known.options)}). "
+                "Give the stores different names"
+            )
+        self.stores.setdefault(builder.name, builder)
+        self._store_users.setdefault(builder.name, [])
+        for processor in processors:
+            self.connect(processor, builder.name)
+        return self
+
+    def connect(self, processor: str, *stores: str) -> Topology:
+        """Give a processor access to stores."""
+        node = self.nodes.get(processor)
+        if not isinstance(node, ProcessorNode):
+            raise TopologyError(f"store '{', '.join(stores)}': there is no processor '{processor}' to connect it to")
+        for store in stores:
+            if store not in self.stores:
+                raise TopologyError(
+                    f"step '{processor}': there is no store '{store}'. Add it first with add_state_store "
+                    f"(known stores: {', '.join(sorted(self.stores)) or 'none'})"
+                )
+            if store in self.global_stores:
+                continue
+            if store not in node.stores:
+                node.stores.append(store)
+                self._store_users[store].append(processor)
+        return self
+
+    def add_sink(
+        self,
+        name: str,
+        topic: str | Callable[[Any, Any, Any], str],
+        *parents: str,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        partitioner: Callable[[str, Any, Any, int], Any] | None = None,
+    ) -> Topology:
+        """Add a sink that writes to a topic, or to the topic that `f(key, value, record_context)` names."""
+        self._new_name(name, "sink")
+        if not callable(topic):
+            check_name(topic, f"sink '{name}'")
+        sink = SinkNode(
+            name,
+            parents,
+            topic,
+            _optional_serde(key_serde, f"sink '{name}', key_serde"),
+            _optional_serde(value_serde, f"sink '{name}', value_serde"),
+            partitioner,
+        )
+        self._attach(sink, "sink")
+        return self
+
+    def describe(self) -> Any:
+        """Describe the topology: `str()` prints it as Kafka Streams does."""
+        from headrace.topology.description import describe
+
+        return describe(self)
+
+    # -- for the DSL ------------------------------------------------------------------------------------------------
+
+    def add_operator(self, name: str, operator: Operator, *parents: str, stores: Iterable[str] = ()) -> Topology:
+        """Add a step of the DSL."""
+        self._add_processor(ProcessorNode(name, parents, operator=operator))
+        return self.connect(name, *stores)
+
+    def add_fixed_key_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Topology:
+        """Add a processor that may not change the key."""
+        self._add_processor(ProcessorNode(name, parents, supplier=supplier, fixed_key=True))
+        self.connect_supplied_stores(name, supplier)
+        return self
+
+    def add_global_table(self, source: SourceNode, name: str, operator: Operator, store: StoreBuilder) -> Topology:
+        """Add a source whose records fill a store that every task can read."""
+        self.add_source(
+            source.name,
+            *source.topics,
+            key_serde=source.key_serde,
+            value_serde=source.value_serde,
+            timestamp_extractor=source.timestamp_extractor,
+        )
+        self.add_operator(name, operator, source.name)
+        self.add_state_store(store, name)
+        self.global_stores[store.name] = name
+        return self
+
+    def connect_supplied_stores(self, name: str, supplier: Any) -> None:
+        """Add the stores that a supplier brings along."""
+        stores = getattr(supplier, "stores", None)
+        for builder in (stores() if callable(stores) else stores) or ():
+            self.add_state_store(builder, name)
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    def sub_topologies(self) -> list[SubTopology]:
+        """Cut the graph where nothing but topics connects it."""
+        root: dict[str, str] = {name: name for name in self.nodes}
+
+        def find(name: str) -> str:
+            while root[name] != name:
+                root[name] = root[root[name]]
+                name = root[name]
+            return name
+
+        for node in self.nodes.values():
+            for parent in node.parents:
+                root[find(node.name)] = find(parent)
+        for users in self._store_users.values():
+            for user in users[1:]:
+                root[find(user)] = find(users[0])
+        groups: dict[str, list[str]] = {}
+        for name in self.nodes:
+            groups.setdefault(find(name), []).append(name)
+        fillers = set(self.global_stores.values())
+        return [
+            SubTopology(number, tuple(names), self._stores_of(names), any(name in fillers for name in names))
+            for number, names in enumerate(groups.values())
+        ]
+
+    def validate(self) -> None:
+        """Raise a TopologyError where the topology cannot run."""
+        if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
+            raise TopologyError("the topology has no source: add one with stream(), table() or add_source()")
+        subs = [sub for sub in self.sub_topologies() if not sub.is_global]
+        readers = {
+            sub.id: [self.nodes[name] for name in sub.nodes if isinstance(self.nodes[name], SourceNode)] for sub in subs
+        }
+        leads_to: dict[int, dict[int, SinkNode]] = {sub.id: {} for sub in subs}
+        self._check_partitions()
+        for sub in subs:
+            for name in sub.nodes:
+                sink = self.nodes[name]
+                if not isinstance(sink, SinkNode) or callable(sink.topic):
+                    continue
+                for other in subs:
+                    if any(isinstance(node, SourceNode) and node.reads(sink.topic) for node in readers[other.id]):
+                        leads_to[sub.id].setdefault(other.id, sink)
+        _refuse_cycles(leads_to, self.internal_topics)
+
+    def _check_partitions(self) -> None:
+        """Raise when the sides of a join were given different numbers of partitions."""
+        for step, sources in self.copartitioned:
+            given: dict[str, int] = {}
+            for name in sources:
+                node = self.nodes.get(name)
+                for topic in node.topics if isinstance(node, SourceNode) else ():
+                    partitions = self.internal_topics.get(topic)
+                    if partitions is not None:
+                        given[topic] = partitions
+            if len(set(given.values())) > 1:
+                said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(given.items()))
+                raise TopologyError(
+                    f"step '{step}': the sides of a join need as many partitions as each other, but {said}. "
+                    "Give both repartitions the same number"
+                )
+
+    def _stores_of(self, names: list[str]) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for name in names:
+            node = self.nodes[name]
+            if isinstance(node, ProcessorNode):
+                found.update(dict.fromkeys(node.stores))
+        return tuple(found)
+
+    def _new_name(self, name: str, what: str) -> None:
+        check_name(name, what)
+        if name in self.nodes:
+            raise TopologyError(f"{what} '{name}': there is already a step of that name. Give each step its own name")
+
+    def _add_processor(self, node: ProcessorNode) -> None:
+        self._new_name(node.name, "processor")
+        self._attach(node, "processor")
+
+    def _attach(self, node: ProcessorNode | SinkNode, what: str) -> None:
+        if not node.parents:
+            raise TopologyError(f"{what} '{node.name}': expected at least one parent, got none")
+        for parent in node.parents:
+            if parent == node.name:
+                raise TopologyError(f"{what} '{node.name}': a step cannot be its own parent")
+            above = self.nodes.get(parent)
+            if above is None:
+                raise TopologyError(
+                    f"{what} '{node.name}': there is no step '{parent}' to be its parent. Add parents first "
+                    f"(known steps: {', '.join(self.nodes) or 'none'})"
+                )
+            if isinstance(above, SinkNode):
+                raise TopologyError(
+                    f"{what} '{node.name}': sink '{parent}' cannot be a parent, nothing comes after a sink"
+                )
+        self.nodes[node.name] = node
+        for parent in node.parents:
+            self.nodes[parent].children.append(node.name)
+
+
+def _refuse_cycles(leads_to: dict[int, dict[int, SinkNode]], internal: Container[object]) -> None:
+    """Raise when records written to a topic of the user's can come back to where they were written."""
+
+    def reachable(start: int) -> set[int]:
+        found, open_ends = {start}, [start]
+        while open_ends:
+            for other in leads_to[open_ends.pop()]:
+                if other not in found:
+                    found.add(other)
+                    open_ends.append(other)
+        return found
+
+    for number, edges in leads_to.items():
+        for other, sink in edges.items():
+            if sink.topic not in internal and number in reachable(other):
+                raise TopologyError(
+                    f"sink '{sink.name}' writes to topic '{sink.topic}', which leads back to the steps that wrote it: "
+                    "the topology is a cycle. Write to another topic"
+                )
+
+
+def _optional_serde(serde: Any, what: str) -> Serde[Any] | None:
+    return None if serde is None else as_serde(serde, what)
