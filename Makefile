@@ -2,19 +2,22 @@
 SEED ?= 7
 COUNT ?= 25
 FAMILY ?=
+RESTART ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test check lint types fuzz lock clean
+.PHONY: help run test check lint types fuzz docs lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run     run the word count"
 	@echo "make test    run every test, with branch coverage"
 	@echo "make check   lint, types and the fast tests"
-	@echo "make fuzz    compare with Kafka Streams on random scenarios: SEED=$(SEED) COUNT=$(COUNT) per family, FAMILY= one only"
+	@echo "make fuzz    compare with Kafka Streams on random scenarios: SEED=$(SEED) COUNT=$(COUNT) per family, FAMILY= one only,"
+	@echo "             RESTART=1 rebuild the tasks halfway"
+	@echo "make docs    write docs/operators from the docstrings"
 	@echo "make lock    pin the newest allowed dependencies in requirements.txt"
 	@echo "make clean   remove the environment, caches and build output"
 
@@ -39,7 +42,10 @@ types: $(READY)
 	$(BIN)/mypy
 
 fuzz: $(READY)
-	@$(BIN)/python -m tools.fuzz --seed $(SEED) --count $(COUNT) $(addprefix --family ,$(FAMILY))
+	@$(BIN)/python -m tools.fuzz --seed $(SEED) --count $(COUNT) $(addprefix --family ,$(FAMILY)) $(if $(RESTART),--restart)
+
+docs: $(READY)
+	@$(BIN)/python -m tools.build_docs
 
 lock: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" uv pip compile pyproject.toml --group dev --universal --upgrade --generate-hashes --no-emit-index-url \

@@ -34,6 +34,7 @@ from headrace.operators.windows import (
 from headrace.records import Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
 from headrace.state.builders import StoreBuilder, Stores
 from headrace.state.versioned import VersionedRecord
+from headrace.topology.description import TopologyDescription
 from headrace.topology.processor import FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
 from headrace.topology.timestamps import (
     FailOnInvalidTimestamp,
@@ -86,6 +87,7 @@ __all__ = [
     "TimeWindowedStream",
     "TopicError",
     "Topology",
+    "TopologyDescription",
     "TopologyError",
     "TumblingWindows",
     "UnlimitedWindows",

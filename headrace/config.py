@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from headrace.errors import ConfigError
-from headrace.handlers import Handler, LogAndFail
+from headrace.errors import ConfigError, HeadraceError
+from headrace.handlers import Handler, LogAndContinue, LogAndFail
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
-from headrace.topology.timestamps import FailOnInvalidTimestamp, TimestampExtractor
+from headrace.topology.timestamps import (
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    TimestampExtractor,
+    UsePartitionTimeOnInvalidTimestamp,
+    WallclockTimestampExtractor,
+)
+
+_APPLICATION_ID = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+_OPTIMIZATIONS = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
+_EXTRACTORS: dict[str, Any] = {
+    "FailOnInvalidTimestamp": FailOnInvalidTimestamp,
+    "LogAndSkipOnInvalidTimestamp": LogAndSkipOnInvalidTimestamp,
+    "UsePartitionTimeOnInvalidTimestamp": UsePartitionTimeOnInvalidTimestamp,
+    "WallclockTimestampExtractor": WallclockTimestampExtractor,
+}
+_HANDLERS: dict[str, Any] = {"LogAndFail": LogAndFail, "LogAndContinue": LogAndContinue}
+_JAVA_HANDLERS: dict[str, Any] = {
+    "LogAndFailExceptionHandler": LogAndFail,
+    "LogAndContinueExceptionHandler": LogAndContinue,
+    "LogAndFailProcessingExceptionHandler": LogAndFail,
+    "LogAndContinueProcessingExceptionHandler": LogAndContinue,
+    "DefaultProductionExceptionHandler": LogAndFail,
+}
+_PROPERTIES = {
+    "cache.max.bytes.buffering": "statestore_cache_max_bytes",
+    "default.deserialization.exception.handler": "deserialization_exception_handler",
+    "default.production.exception.handler": "production_exception_handler",
+}
 
 
 class StreamsConfig(BaseSettings):
     """The settings of an application; those not given come from `HEADRACE_*` in the environment, then the defaults.
+
+    Serdes, handlers and timestamp extractors may be given by name too, which is how the environment has them.
 
     >>> StreamsConfig(application_id="word-count").processing_guarantee
     'exactly_once_v2'
@@ -25,14 +57,14 @@ class StreamsConfig(BaseSettings):
         env_prefix="HEADRACE_", extra="forbid", frozen=True, arbitrary_types_allowed=True, validate_default=True
     )
 
-    application_id: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")
+    application_id: str
     bootstrap_servers: str | None = None
-    processing_guarantee: str = Field(default="exactly_once_v2", pattern=r"^(exactly_once_v2|at_least_once)$")
+    processing_guarantee: Literal["exactly_once_v2", "at_least_once"] = "exactly_once_v2"
     statestore_cache_max_bytes: int = Field(default=10 * 1024 * 1024, ge=0)
     default_key_serde: Any = String
     default_value_serde: Any = Json
     default_timestamp_extractor: Any = FailOnInvalidTimestamp
-    auto_offset_reset: str = Field(default="earliest", pattern=r"^(earliest|latest|none)$")
+    auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
     deserialization_exception_handler: Any = LogAndFail
     processing_exception_handler: Any = LogAndFail
     production_exception_handler: Any = LogAndFail
@@ -42,7 +74,7 @@ class StreamsConfig(BaseSettings):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            raise ConfigError(_explain(error)) from None
+            raise ConfigError("; ".join(map(_explain, error.errors()))) from None
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> StreamsConfig:
@@ -51,39 +83,71 @@ class StreamsConfig(BaseSettings):
         >>> StreamsConfig.from_properties({"application.id": "a", "statestore.cache.max.bytes": 0}).application_id
         'a'
         """
-        return cls(**{_PROPERTIES.get(name, name.replace(".", "_")): value for name, value in properties.items()})
+        names = {field.replace("_", "."): field for field in cls.model_fields} | _PROPERTIES
+        for name in properties:
+            if name not in names:
+                raise ConfigError(_unknown(name, names))
+        return cls(**{names[name]: value for name, value in properties.items()})
+
+    @field_validator("application_id")
+    @classmethod
+    def _check_application_id(cls, value: str) -> str:
+        if not _APPLICATION_ID.fullmatch(value):
+            raise ValueError("expected up to 200 letters, digits, '.', '_' and '-'")
+        return value
+
+    @field_validator("topology_optimization")
+    @classmethod
+    def _check_optimization(cls, value: str) -> str:
+        if value not in ("none", "all") and any(part.strip() not in _OPTIMIZATIONS for part in value.split(",")):
+            raise ValueError(f"expected none, all, or some of {', '.join(_OPTIMIZATIONS)}")
+        return value
 
     @field_validator("default_key_serde", "default_value_serde")
     @classmethod
     def _check_serde(cls, value: Any) -> Serde[Any]:
-        return serde_by_name(value) if isinstance(value, str) else as_serde(value)
+        try:
+            return serde_by_name(value) if isinstance(value, str) else as_serde(value)
+        except HeadraceError as error:
+            raise ValueError(str(error).removeprefix("serde: ")) from error
+
+    @field_validator("default_timestamp_extractor")
+    @classmethod
+    def _check_extractor(cls, value: Any) -> TimestampExtractor:
+        return _function(value, _EXTRACTORS, {})  # type: ignore[no-any-return]
 
     @field_validator(
-        "default_timestamp_extractor",
-        "deserialization_exception_handler",
-        "processing_exception_handler",
-        "production_exception_handler",
+        "deserialization_exception_handler", "processing_exception_handler", "production_exception_handler"
     )
     @classmethod
-    def _check_callable(cls, value: Any) -> TimestampExtractor | Handler:
-        if not callable(value):
-            raise ValueError(f"expected something to call, got {type(value).__name__}")
-        return value  # type: ignore[no-any-return]
+    def _check_handler(cls, value: Any) -> Handler:
+        return _function(value, _HANDLERS, _JAVA_HANDLERS)  # type: ignore[no-any-return]
 
 
-_PROPERTIES = {
-    "default.key.serde": "default_key_serde",
-    "default.value.serde": "default_value_serde",
-    "cache.max.bytes.buffering": "statestore_cache_max_bytes",
-    "default.deserialization.exception.handler": "deserialization_exception_handler",
-    "default.production.exception.handler": "production_exception_handler",
-}
+def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> Any:
+    """Return a function, or the one that a name means, alone or as the end of a Java class's."""
+    if isinstance(value, str):
+        named = {**known, **java}.get(value.rpartition(".")[2])
+        if named is not None:
+            return named
+    elif callable(value) and not isinstance(value, type):
+        return value
+    raise ValueError(f"expected a function, or one of {', '.join(known)}")
 
 
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for problem in error.errors():
-        name = ".".join(str(part) for part in problem["loc"])
-        given = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
-        lines.append(f"setting '{name}': {problem['msg']}{given}")
-    return "; ".join(lines)
+def _explain(problem: Any) -> str:
+    """Say what is wrong with a setting, what was given and what is allowed."""
+    name = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "missing":
+        return f"setting '{name}': must be given, as {name}=… or as HEADRACE_{name.upper()} in the environment"
+    if problem["type"] == "extra_forbidden":
+        return _unknown(name, StreamsConfig.model_fields)
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+    message = message.replace("greater than or equal to", "at least")
+    return f"setting '{name}': {message}" + ("" if ", got " in message else f", got {problem['input']!r}")
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(sorted(known))}"
+    return f"setting '{name}': there is no such setting. {hint}"

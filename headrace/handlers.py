@@ -13,13 +13,25 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias, overload
 
+from headrace.errors import ConfigError
 from headrace.records import Headers
 
 _log = logging.getLogger(__name__)
 
 
 class HandlerResponse(Enum):
-    """What a handler decides."""
+    """What a handler decides.
+
+    >>> def handler(context, error):
+    ...     return HandlerResponse.CONTINUE if context.topic == "guesses" else HandlerResponse.FAIL
+    >>> config = {"processing_exception_handler": handler}
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("guesses").map_values(int).to("out")
+    >>> with TopologyTestDriver(builder.build(), config) as driver:
+    ...     driver.create_input_topic("guesses").pipe_values(["1", "two", "3"])
+    ...     driver.create_output_topic("out").read_values()
+    [1, 3]
+    """
 
     FAIL = "fail"
     CONTINUE = "continue"
@@ -54,9 +66,25 @@ class ErrorContext:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """Write the source record to a topic of its own, with the error in its headers, and go on."""
+    """Write the source record to a topic of its own, with the error in its headers, and go on.
+
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").map_values(int).to("out")
+    >>> config = {"processing_exception_handler": DeadLetter("bad")}
+    >>> with TopologyTestDriver(builder.build(), config) as driver:
+    ...     driver.create_input_topic("in").pipe_input("a", "two")
+    ...     letter = driver.create_output_topic("bad").read_record()
+    >>> letter.value
+    'two'
+    >>> dict(letter.headers)["__streams.errors.exception"]
+    b'builtins.ValueError'
+    """
 
     topic: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.topic, str) or not self.topic:
+            raise ConfigError(f"DeadLetter: expected the name of a topic, got {self.topic!r}")
 
     def __call__(self, context: ErrorContext, error: Exception) -> DeadLetter:
         _log.warning("%s failed, record goes to '%s': %s: %s", context, self.topic, type(error).__name__, error)

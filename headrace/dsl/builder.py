@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.dsl.graph import Graph, GraphNode
@@ -13,15 +13,22 @@ from headrace.dsl.table import GlobalKTable, KTable
 from headrace.dsl.table_steps import SourceTable
 from headrace.errors import TopologyError
 from headrace.operators.table import TableSource
-from headrace.serdes import Serde, as_serde
+from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
+from headrace.topology.arguments import check_name, check_serdes
 from headrace.topology.nodes import SourceNode
 from headrace.topology.timestamps import TimestampExtractor
-from headrace.topology.topology import Topology, check_name
+from headrace.topology.topology import Topology
 
 
 class StreamsBuilder:
-    """Begin streams and tables here, then `build` the topology."""
+    """Begin streams and tables here, then `build` the topology.
+
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").map_values(str.upper).to("out")
+    >>> run(builder, [("a", "tea", 0)])
+    [('a', 'TEA', 0)]
+    """
 
     def __init__(self) -> None:
         self._graph = Graph()
@@ -36,16 +43,39 @@ class StreamsBuilder:
         offset_reset: str | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """Read a topic, several topics, or all topics that match a pattern as a stream."""
+        """Read a topic, several topics, or all topics that match a pattern as a stream.
+
+        Null keys and values come as they are.
+
+        >>> import re
+        >>> builder = StreamsBuilder()
+        >>> builder.stream(re.compile("orders-.*"), value_serde=serdes.Long).to("out")
+        >>> run(builder, [("orders-eu", "a", 1, 0), ("orders-us", "b", 2, 5)])
+        [('a', 1, 0), ('b', 2, 5)]
+
+        The time of a record can come from its value:
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in", timestamp_extractor=lambda record, partition_time: record.value["at"]).to("out")
+        >>> run(builder, [("a", {"at": 42}, 0)])
+        [('a', {'at': 42}, 42)]
+        """
         read: tuple[str | re.Pattern[str], ...]
         if isinstance(topics, str | re.Pattern):
             read = (topics,)
-        else:
+        elif isinstance(topics, Iterable) and not isinstance(topics, Mapping | bytes):
             read = tuple(topics)
+        else:
+            raise TopologyError(
+                f"stream: expected a topic, several topics or a pattern, got {type(topics).__name__} ({topics!r})"
+            )
         if not read:
             raise TopologyError("stream: expected at least one topic, got none")
+        for topic in read:
+            if not isinstance(topic, re.Pattern):
+                check_name(topic, "stream, topic")
         step = self._graph.new_name("KSTREAM-SOURCE-", name)
-        keys, values = _serde(key_serde), _serde(value_serde)
+        keys, values = check_serdes(key_serde, value_serde, "stream")
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
             topology.add_source(
@@ -74,10 +104,16 @@ class StreamsBuilder:
         """Read a topic as a table: the latest value of every key.
 
         Kept when it has a store or a later step needs it; null keys are dropped, null values delete.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.table("in", store="latest").to_stream().to("out")
+        >>> run(builder, [("a", 1, 0), (None, 2, 5), ("a", None, 6)])
+        [('a', 1, 0), ('a', None, 6)]
         """
-        check_name(topic, "table")
+        check_name(topic, "table, topic")
         graph = self._graph
-        keep = (materialized(store) or Materialized()).or_serdes(_serde(key_serde), _serde(value_serde))
+        keys, values = check_serdes(key_serde, value_serde, "table")
+        keep = (materialized(store, "table") or Materialized()).or_serdes(keys, values)
         store_name = keep.name or graph.new_store_name(f"{topic}-")
         source = graph.new_name("KSTREAM-SOURCE-", name, "-source")
         step = graph.new_name("KTABLE-SOURCE-", name)
@@ -108,10 +144,21 @@ class StreamsBuilder:
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> GlobalKTable[Any, Any]:
-        """Read a topic as a table that every task holds as a whole."""
-        check_name(topic, "global_table")
+        """Read a topic as a table that every task holds as a whole.
+
+        A stream joins it by any key, without repartitioning. Null keys are dropped, null values delete.
+
+        >>> builder = StreamsBuilder()
+        >>> prices = builder.global_table("prices")
+        >>> orders = builder.stream("in")
+        >>> orders.join(prices, lambda order, price: price * order["n"], key=lambda key, order: order["of"]).to("out")
+        >>> run(builder, [("prices", "tea", 3, 0), ("in", "o1", {"of": "tea", "n": 2}, 5)])
+        [('o1', 6, 5)]
+        """
+        check_name(topic, "global_table, topic")
         graph = self._graph
-        keep = (materialized(store) or Materialized()).or_serdes(_serde(key_serde), _serde(value_serde))
+        keys, values = check_serdes(key_serde, value_serde, "global_table")
+        keep = (materialized(store, "global_table") or Materialized()).or_serdes(keys, values)
         if keep.history_retention is not None:
             raise TopologyError("global_table: a global table cannot keep versions, drop history_retention")
         store_name = keep.name or graph.new_store_name(f"{topic}-")
@@ -126,7 +173,19 @@ class StreamsBuilder:
         return GlobalKTable(store_name, keep.name, graph)
 
     def add_state_store(self, store_builder: StoreBuilder) -> StreamsBuilder:
-        """Add a store for processors; connect it by naming it in `process`."""
+        """Add a store for processors; connect it by naming it in `process`.
+
+        >>> class Running(Processor):
+        ...     def process(self, record):
+        ...         sums = self.context.state_store("sums")
+        ...         sums.put(record.key, (sums.get(record.key) or 0) + record.value)
+        ...         self.context.forward(record.with_value(sums.get(record.key)))
+        >>> builder = StreamsBuilder()
+        >>> _ = builder.add_state_store(Stores.key_value("sums", serdes.String, serdes.Long))
+        >>> builder.stream("in").process(Running, "sums").to("out")
+        >>> run(builder, [("a", 1, 0), ("a", 2, 5)])
+        [('a', 1, 0), ('a', 3, 5)]
+        """
         if not isinstance(store_builder, StoreBuilder):
             raise TopologyError(
                 f"add_state_store: expected a builder such as Stores.key_value(...), got {type(store_builder).__name__}"
@@ -139,9 +198,11 @@ class StreamsBuilder:
         return self
 
     def build(self) -> Topology:
-        """Check everything and return the topology."""
+        """Check everything and return the topology.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").to("out")
+        >>> builder.build().sub_topologies()[0].nodes
+        ('KSTREAM-SOURCE-0000000000', 'KSTREAM-SINK-0000000001')
+        """
         return self._graph.build()
-
-
-def _serde(serde: Any) -> Serde[Any] | None:
-    return None if serde is None else as_serde(serde)

@@ -46,8 +46,9 @@ def join(
     """Join each left row with the right row of the key that `foreign_key(value)` gives."""
     from headrace.dsl.table import KTable
 
+    what = "left_join" if is_left_join else "join"
     if not callable(foreign_key):
-        raise TopologyError(f"join: foreign_key expects a function, got {type(foreign_key).__name__}")
+        raise TopologyError(f"{what}: foreign_key expects a function, got {type(foreign_key).__name__}")
     graph = left.graph
     right.step.enable_old_values(True)
     left.step.enable_old_values(True)
@@ -65,7 +66,7 @@ def join(
     response_source = names.make_plain("KTABLE-SOURCE-", "-subscription-response-source")
     resolve = names.make("SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-", "-subscription-response-resolver")
     result = names.make("OUTPUT-", "-result")
-    keep = (materialized(store) or Materialized()).or_serdes(left.key_serde)
+    keep = (materialized(store, what) or Materialized()).or_serdes(left.key_serde)
     table = SourceTable(
         keep.key_value(keep.name or graph.new_store_name(f"{_PREFIX}OUTPUT-")), kept=keep.name is not None
     )
@@ -87,7 +88,7 @@ def join(
         )
         add_internal_source(topology, subscription_source, subscription_topic, foreign, subscriptions)
         topology.add_operator(keep_step, KeepSubscription(subscription_store, foreign, primary), subscription_source)
-        topology.add_state_store(subscription_builder, keep_step)
+        topology.add_step_store(subscription_builder, keep_step)
         topology.add_operator(answer, AnswerSubscription(right_getter), keep_step, stores=right_getter.stores)
 
     def write_right(topology: Topology, parents: tuple[str, ...]) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from headrace.errors import TopologyError
-from headrace.topology.topology import Topology, check_name
+from headrace.topology.arguments import check_name
+from headrace.topology.topology import Topology
 
 Write = Callable[[Topology, tuple[str, ...]], None]
 """Adds a node's steps to the topology, below the steps with these names."""
@@ -66,7 +67,10 @@ class Graph:
     def new_name(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
         """Return a step's name; a given one takes a number all the same, as in Kafka Streams."""
         number, self._index = self._index, self._index + 1
-        return f"{prefix}{number:010d}" if given is None else check_name(given + suffix, "name")
+        if given is None:
+            return f"{prefix}{number:010d}"
+        what = f"name of a {prefix.rstrip('-')} step"
+        return check_name(check_name(given, what) + suffix, what)
 
     def new_store_name(self, prefix: str) -> str:
         """Return a store's name."""

@@ -23,6 +23,7 @@ from headrace.operators.windows import (
 )
 from headrace.serdes import Long, Serde
 from headrace.state.builders import StoreBuilder
+from headrace.topology.arguments import check_function
 from headrace.topology.nodes import Operator
 from headrace.topology.topology import Topology
 
@@ -37,7 +38,16 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, eq=False)
 class GroupedStream(Generic[K, V]):
-    """Records grouped by key. A null key or value is dropped by its aggregations."""
+    """Records grouped by key. A null key or value is dropped by its aggregations.
+
+    Made by `KStream.group_by_key` and `KStream.group_by`.
+
+    >>> builder = StreamsBuilder()
+    >>> grouped = builder.stream("in").group_by_key()
+    >>> grouped.reduce(max).to_stream().to("out")
+    >>> run(builder, [("a", 3, 0), ("a", 1, 5), ("a", 4, 6)])
+    [('a', 3, 0), ('a', 3, 5), ('a', 4, 6)]
+    """
 
     name: str
     key_serde: Serde[Any] | None
@@ -52,7 +62,12 @@ class GroupedStream(Generic[K, V]):
     def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[K, int]:
         """Count the records of each key.
 
-        Stateful; repartitions when the key was changed; drops null keys and values.
+        Stateful; repartitions when the key was changed; drops null keys and values. Counts are written as `Long`.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").group_by_key().count(store="counts").to_stream().to("out")
+        >>> run(builder, [("a", "x", 0), ("a", None, 1), ("a", "y", 5)])
+        [('a', 1, 0), ('a', 2, 5)]
         """
         keep = self.count_store(store)
         store_name = keep.name or self.graph.new_store_name("KSTREAM-AGGREGATE-")
@@ -70,9 +85,15 @@ class GroupedStream(Generic[K, V]):
     ) -> KTable[K, V]:
         """Combine the values of each key by `reducer(aggregate, value)`; the first is taken as it is.
 
-        Stateful; repartitions when the key was changed; drops null keys and values.
+        Stateful; repartitions when the key was changed; drops null keys and values. A result of None deletes.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").group_by_key().reduce(lambda total, value: total + value).to_stream().to("out")
+        >>> run(builder, [("a", 1, 10), ("a", 2, 4), ("a", 3, 12)])
+        [('a', 1, 10), ('a', 3, 10), ('a', 6, 12)]
         """
-        keep = (materialized(store) or Materialized()).or_serdes(self.key_serde, self.value_serde)
+        check_function(reducer, "reduce")
+        keep = (materialized(store, "reduce") or Materialized()).or_serdes(self.key_serde, self.value_serde)
         store_name = keep.name or self.graph.new_store_name("KSTREAM-REDUCE-")
         step = self.graph.new_name("KSTREAM-REDUCE-", name)
         return self.add_aggregate(
@@ -96,8 +117,16 @@ class GroupedStream(Generic[K, V]):
         """Fold the values of each key by `aggregator(key, value, aggregate)`, from `initializer()`.
 
         Stateful; repartitions when the key was changed; drops null keys and values. An aggregate of None deletes.
+
+        >>> builder = StreamsBuilder()
+        >>> grouped = builder.stream("in").group_by_key()
+        >>> grouped.aggregate(list, lambda key, value, seen: [*seen, value]).to_stream().to("out")
+        >>> run(builder, [("a", "x", 0), ("a", "y", 5)])
+        [('a', ['x'], 0), ('a', ['x', 'y'], 5)]
         """
-        keep = (materialized(store) or Materialized()).or_serdes(self.key_serde)
+        check_function(initializer, "aggregate, initializer")
+        check_function(aggregator, "aggregate, aggregator")
+        keep = (materialized(store, "aggregate") or Materialized()).or_serdes(self.key_serde)
         store_name = keep.name or self.graph.new_store_name("KSTREAM-AGGREGATE-")
         step = self.graph.new_name("KSTREAM-AGGREGATE-", name)
         return self.add_aggregate(
@@ -109,22 +138,42 @@ class GroupedStream(Generic[K, V]):
         )
 
     def windowed_by(self, windows: Any) -> Any:
-        """Aggregate by window: tumbling, hopping, unlimited or sliding windows, or sessions."""
+        """Aggregate by window: tumbling, hopping, unlimited or sliding windows, or sessions.
+
+        Gives a `TimeWindowedStream`, or for sessions a `SessionWindowedStream`.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").group_by_key().windowed_by(TumblingWindows(10)).count().to_stream().to("out")
+        >>> for result in run(builder, [("a", "x", 3), ("a", "y", 7), ("a", "z", 12)]):
+        ...     print(*result)
+        [a@0/10] 1 3
+        [a@0/10] 2 7
+        [a@10/20] 1 12
+        """
         return windowed(self, windows)
 
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedStream[K, A]:
-        """Aggregate this together with other grouped streams, each by its own `aggregator(key, value, aggregate)`."""
+        """Aggregate this together with other grouped streams, each by its own `aggregator(key, value, aggregate)`.
+
+        >>> builder = StreamsBuilder()
+        >>> paid = builder.stream("paid").group_by_key()
+        >>> owed = builder.stream("owed").group_by_key()
+        >>> both = paid.cogroup(lambda key, value, total: total + value)
+        >>> both.cogroup(owed, lambda key, value, total: total - value).aggregate(lambda: 0).to_stream().to("out")
+        >>> run(builder, [("paid", "ann", 10, 0), ("owed", "ann", 3, 5)])
+        [('ann', 10, 0), ('ann', 7, 5)]
+        """
         from headrace.dsl.cogrouped import CogroupedStream
 
-        return CogroupedStream(((self, aggregator),), self.graph)
+        return CogroupedStream(((self, check_function(aggregator, "cogroup, aggregator")),), self.graph)
 
     # -- for this and the windowed streams --------------------------------------------------------------------------
 
-    def count_store(self, store: str | Materialized | None) -> Materialized:
+    def count_store(self, store: str | Materialized | None, *, takes_number: bool = True) -> Materialized:
         """Return how a count is kept."""
-        keep = materialized(store)
-        if keep is not None and keep.name is None:
-            self.graph.new_store_name("KSTREAM-AGGREGATE-")  # takes a number, as in Kafka Streams
+        keep = materialized(store, "count")
+        if takes_number and keep is not None and keep.name is None:
+            self.graph.new_store_name("KSTREAM-AGGREGATE-")  # as in Kafka Streams
         return (keep or Materialized()).or_serdes(self.key_serde, Long)
 
     def add_aggregate(
@@ -148,7 +197,7 @@ class GroupedStream(Generic[K, V]):
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
             topology.add_operator(step, operator(table.send_old), *parents)
-            topology.add_state_store(store, step)
+            topology.add_step_store(store, step)
 
         node = GraphNode(step, write, grace=grace, versioned=keep.history_retention is not None)
         graph.add(node, above)

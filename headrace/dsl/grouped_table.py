@@ -15,6 +15,7 @@ from headrace.operators.getters import StoreGetter
 from headrace.operators.table_aggregate import ChangeSerde, TableAggregate
 from headrace.serdes import Long, Serde
 from headrace.serdes.deferred import Deferred
+from headrace.topology.arguments import check_function
 from headrace.topology.topology import Topology
 
 K = TypeVar("K")
@@ -24,7 +25,16 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, eq=False)
 class GroupedTable(Generic[K, V]):
-    """Rows of a table grouped by another key: an update takes the old row out of its group and puts the new one in."""
+    """Rows of a table grouped by another key: an update takes the old row out of its group and puts the new one in.
+
+    Made by `KTable.group_by`.
+
+    >>> builder = StreamsBuilder()
+    >>> by_city = builder.table("in").group_by(lambda user, city: (city, user))
+    >>> by_city.count().to_stream().to("out")
+    >>> run(builder, [("ann", "Rome", 0), ("bob", "Rome", 1), ("ann", "Oslo", 2)])
+    [('Rome', 1, 0), ('Rome', 2, 1), ('Rome', 1, 2), ('Oslo', 1, 2)]
+    """
 
     key_serde: Serde[Any] | None
     value_serde: Serde[Any] | None
@@ -37,13 +47,18 @@ class GroupedTable(Generic[K, V]):
         """Count the rows of each group; an empty group stays, with 0.
 
         Stateful; repartitions.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.table("in").group_by(lambda user, city: (city, user)).count().to_stream().to("out")
+        >>> run(builder, [("ann", "Rome", 0), ("ann", None, 1)])
+        [('Rome', 1, 0), ('Rome', 0, 1)]
         """
         return self._aggregate(
             lambda: 0,
             lambda key, value, count: count + 1,
             lambda key, value, count: count - 1,
             "KTABLE-AGGREGATE-",
-            (materialized(store) or Materialized()).or_serdes(self.key_serde, Long),
+            (materialized(store, "count") or Materialized()).or_serdes(self.key_serde, Long),
             name,
         )
 
@@ -58,13 +73,22 @@ class GroupedTable(Generic[K, V]):
         """Combine the rows of each group by `adder(aggregate, value)`; `subtractor(aggregate, value)` takes one out.
 
         Stateful; repartitions; the first row of a group is taken as it is.
+
+        >>> import operator
+        >>> builder = StreamsBuilder()
+        >>> grouped = builder.table("in").group_by(lambda account, entry: (entry["bank"], entry["sum"]))
+        >>> grouped.reduce(operator.add, operator.sub).to_stream().to("out")
+        >>> run(builder, [("a1", {"bank": "b", "sum": 10}, 0), ("a2", {"bank": "b", "sum": 5}, 1), ("a1", None, 2)])
+        [('b', 10, 0), ('b', 15, 1), ('b', 5, 2)]
         """
+        check_function(adder, "reduce, adder")
+        check_function(subtractor, "reduce, subtractor")
         return self._aggregate(
             None,
             lambda key, value, aggregate: adder(aggregate, value),
             lambda key, value, aggregate: subtractor(aggregate, value),
             "KTABLE-REDUCE-",
-            (materialized(store) or Materialized()).or_serdes(self.key_serde, self.value_serde),
+            (materialized(store, "reduce") or Materialized()).or_serdes(self.key_serde, self.value_serde),
             name,
         )
 
@@ -79,9 +103,24 @@ class GroupedTable(Generic[K, V]):
     ) -> KTable[K, A]:
         """Fold the rows of each group by `adder(key, value, aggregate)`; `subtractor` takes an old row out.
 
-        Stateful; repartitions.
+        Stateful; repartitions. The subtractor is only called for a group that has an aggregate. An aggregate of None
+        deletes the group.
+
+        >>> builder = StreamsBuilder()
+        >>> by_city = builder.table("in").group_by(lambda user, city: (city, user))
+        >>> users = by_city.aggregate(
+        ...     list,
+        ...     lambda city, user, users: [*users, user],
+        ...     lambda city, user, users: [other for other in users if other != user],
+        ... )
+        >>> users.to_stream().to("out")
+        >>> run(builder, [("ann", "Rome", 0), ("bob", "Rome", 1), ("ann", "Oslo", 2)])
+        [('Rome', ['ann'], 0), ('Rome', ['ann', 'bob'], 1), ('Rome', ['bob'], 2), ('Oslo', ['ann'], 2)]
         """
-        keep = (materialized(store) or Materialized()).or_serdes(self.key_serde)
+        check_function(initializer, "aggregate, initializer")
+        check_function(adder, "aggregate, adder")
+        check_function(subtractor, "aggregate, subtractor")
+        keep = (materialized(store, "aggregate") or Materialized()).or_serdes(self.key_serde)
         return self._aggregate(initializer, adder, subtractor, "KTABLE-AGGREGATE-", keep, name)
 
     def _aggregate(
@@ -110,7 +149,7 @@ class GroupedTable(Generic[K, V]):
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
             operator = TableAggregate(store, initializer, adder, subtractor, table.send_old)
             topology.add_operator(step, operator, *parents)
-            topology.add_state_store(keep.key_value(store), step)
+            topology.add_step_store(keep.key_value(store), step)
 
         node = graph.add(GraphNode(step, write, versioned=keep.history_retention is not None), repartition)
         sources = frozenset([repartition.name])

@@ -12,8 +12,9 @@ from headrace.operators.stateless import PassThrough
 from headrace.operators.stream_join import JoinSide, JoinWindow
 from headrace.operators.table_join import StreamTableJoin
 from headrace.operators.windows import JoinWindows
-from headrace.serdes import Serde, as_serde
+from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder, Stores, unmatched_store
+from headrace.topology.arguments import check_name, check_serde, check_serdes
 from headrace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def join(
         raise TopologyError(f"{kind}: expected a KStream, KTable or GlobalKTable, got {type(other).__name__}")
     if other.graph is not stream.graph:
         raise TopologyError(f"{kind}: both sides must come from the same StreamsBuilder")
-    serdes = [None if serde is None else as_serde(serde) for serde in (key_serde, value_serde, other_value_serde)]
+    if name is not None:
+        check_name(name, f"{kind}, name")
+    serdes = [*check_serdes(key_serde, value_serde, kind), check_serde(other_value_serde, f"{kind}, other_value_serde")]
     if isinstance(other, KStream):
         if not isinstance(window, JoinWindows):
             raise TopologyError(f"{kind} of two streams needs window=JoinWindows(...), got {window!r}")
@@ -134,7 +137,7 @@ def _join_streams(
             operator = JoinSide(merge, is_left, is_outer, window, joiner, other, shared[0] if shared else None)
             topology.add_operator(step, operator, above)
             if unmatched is not None:
-                topology.add_state_store(unmatched)
+                topology.add_step_store(unmatched)
             topology.connect(step, other, *shared)
         topology.add_operator(merge, PassThrough(), left_step, right_step)
 
@@ -158,7 +161,7 @@ def _join_store(
 def _window_writer(step: str, store: StoreBuilder) -> Callable[[Topology, tuple[str, ...]], None]:
     def write(topology: Topology, parents: tuple[str, ...]) -> None:
         topology.add_operator(step, JoinWindow(store.name), *parents)
-        topology.add_state_store(store, step)
+        topology.add_step_store(store, step)
 
     return write
 

@@ -8,16 +8,29 @@ from typing import Any
 
 from headrace.durations import milliseconds
 from headrace.errors import TopologyError
-from headrace.serdes import Serde, as_serde
+from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder, Stores
-from headrace.topology.topology import check_name
+from headrace.topology.arguments import check_name, check_serde
 
 
 @dataclass(frozen=True)
 class Materialized:
     """How a table is kept: under which name, with which serdes, for how long.
 
-    A table with a name can be read from outside. `history_retention` keeps versions of its rows for that long.
+    Every `store=` takes one, or just a name. A table with a name can be read from outside. `history_retention` keeps
+    versions of its rows for that long. `retention` is for windows: how long they are kept, at least their size and
+    grace. `caching=False` puts out every update, also where a commit takes many records. `in_memory` is accepted as
+    Kafka Streams has it, and changes nothing here.
+
+    >>> builder = StreamsBuilder()
+    >>> grouped = builder.stream("in", value_serde=serdes.Long).group_by_key()
+    >>> total = grouped.reduce(lambda total, value: total + value, store=Materialized("totals", caching=False))
+    >>> total.queryable_store_name
+    'totals'
+    >>> with TopologyTestDriver(builder.build()) as driver:
+    ...     driver.create_input_topic("in").pipe_key_values([("a", 1), ("a", 2)])
+    ...     driver.state_store("totals").get("a")
+    3
     """
 
     name: str | None = None
@@ -44,8 +57,8 @@ class Materialized:
         history = None if history_retention is None else milliseconds(history_retention, "history_retention")
         values = {
             "name": None if name is None else check_name(name, "Materialized, name"),
-            "key_serde": None if key_serde is None else as_serde(key_serde, "Materialized, key_serde"),
-            "value_serde": None if value_serde is None else as_serde(value_serde, "Materialized, value_serde"),
+            "key_serde": check_serde(key_serde, "Materialized, key_serde"),
+            "value_serde": check_serde(value_serde, "Materialized, value_serde"),
             "retention": None if retention is None else milliseconds(retention, "retention"),
             "caching": caching,
             "logging": logging,
@@ -83,7 +96,7 @@ class Materialized:
             window_size=size,
             timestamped=True,
             keep_oldest=emit_on_close,
-            caching=self.caching and not emit_on_close,
+            caching=self.caching,
             logging=self.logging,
         )
 
@@ -110,10 +123,10 @@ class Materialized:
         return least if self.retention is None else self.retention
 
 
-def materialized(store: str | Materialized | None) -> Materialized | None:
-    """Return what a `store=` argument means."""
+def materialized(store: str | Materialized | None, what: str) -> Materialized | None:
+    """Return what the `store=` argument of a call means."""
     if store is None or isinstance(store, Materialized):
         return store
     if isinstance(store, str):
         return Materialized(store)
-    raise TopologyError(f"store: expected a name or Materialized(...), got {type(store).__name__} ({store!r})")
+    raise TopologyError(f"{what}, store: expected a name or Materialized(...), got {type(store).__name__} ({store!r})")

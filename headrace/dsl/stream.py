@@ -25,7 +25,14 @@ from headrace.operators.stateless import (
 )
 from headrace.operators.table import TableSource
 from headrace.operators.windows import JoinWindows
-from headrace.serdes import Serde, as_serde
+from headrace.serdes import Serde
+from headrace.topology.arguments import (
+    check_function,
+    check_name,
+    check_optional_function,
+    check_serdes,
+    check_supplier,
+)
 from headrace.topology.nodes import Operator
 from headrace.topology.topology import Topology
 
@@ -46,6 +53,11 @@ class KStream(Generic[K, V]):
 
     Made by `StreamsBuilder.stream`; every call adds a step and gives a new stream. A step that changes the key makes a
     later grouping, join or `to_table` repartition.
+
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").filter(lambda key, value: value > 1).map_values(lambda value: value * 10).to("out")
+    >>> run(builder, [("a", 1, 0), ("b", 2, 5)])
+    [('b', 20, 5)]
     """
 
     name: str
@@ -62,38 +74,65 @@ class KStream(Generic[K, V]):
         """Keep the records for which `predicate(key, value)` holds.
 
         Stateless; never repartitions; the predicate sees null keys and values.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").filter(lambda key, value: value > 1).to("out")
+        >>> run(builder, [("a", 1, 0), ("b", 2, 5)])
+        [('b', 2, 5)]
         """
-        return self._keep(self._step("KSTREAM-FILTER-", name, Filter(_callable(predicate, "filter"))))
+        return self._keep(self._step("KSTREAM-FILTER-", name, Filter(check_function(predicate, "filter"))))
 
     def filter_not(self, predicate: Predicate, *, name: str | None = None) -> KStream[K, V]:
         """Drop the records for which `predicate(key, value)` holds.
 
         Stateless; never repartitions; the predicate sees null keys and values.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").filter_not(lambda key, value: value is None).to("out")
+        >>> run(builder, [("a", 1, 0), ("a", None, 5)])
+        [('a', 1, 0)]
         """
-        return self._keep(self._step("KSTREAM-FILTER-", name, Filter(_callable(predicate, "filter_not"), negated=True)))
+        return self._keep(
+            self._step("KSTREAM-FILTER-", name, Filter(check_function(predicate, "filter_not"), negated=True))
+        )
 
     def map(self, mapper: Callable[[K, V], tuple[K2, V2]], *, name: str | None = None) -> KStream[K2, V2]:
         """Turn each record into the pair that `mapper(key, value)` gives.
 
-        Stateless; changes the key; the mapper sees null keys and values.
+        Stateless; changes the key: a later grouping or join repartitions; the mapper sees null keys and values.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").map(lambda key, value: (value["user"], value["page"])).to("out")
+        >>> run(builder, [(None, {"user": "ann", "page": "/tea"}, 3)])
+        [('ann', '/tea', 3)]
         """
-        return self._rekey(self._step("KSTREAM-MAP-", name, Map(_callable(mapper, "map"))), None)
+        return self._rekey(self._step("KSTREAM-MAP-", name, Map(check_function(mapper, "map"))), None)
 
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[K2, V2]]], *, name: str | None = None
     ) -> KStream[K2, V2]:
         """Turn each record into the pairs that `mapper(key, value)` gives.
 
-        Stateless; changes the key; the mapper sees null keys and values.
+        Stateless; changes the key: a later grouping or join repartitions; the mapper sees null keys and values.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").flat_map(lambda key, line: [(word, len(word)) for word in line.split()]).to("out")
+        >>> run(builder, [(None, "to be", 3), (None, "", 4)])
+        [('to', 2, 3), ('be', 2, 3)]
         """
-        return self._rekey(self._step("KSTREAM-FLATMAP-", name, FlatMap(_callable(mapper, "flat_map"))), None)
+        return self._rekey(self._step("KSTREAM-FLATMAP-", name, FlatMap(check_function(mapper, "flat_map"))), None)
 
     def select_key(self, mapper: Callable[[K, V], K2], *, name: str | None = None) -> KStream[K2, V]:
         """Give each record the key that `mapper(key, value)` gives.
 
-        Stateless; changes the key; the mapper sees null keys and values.
+        Stateless; changes the key: a later grouping or join repartitions; the mapper sees null keys and values.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").select_key(lambda key, order: order["user"]).to("out")
+        >>> run(builder, [("order-1", {"user": "ann"}, 3)])
+        [('ann', {'user': 'ann'}, 3)]
         """
-        operator = SelectKey(_callable(mapper, "select_key"))
+        operator = SelectKey(check_function(mapper, "select_key"))
         return self._rekey(self._step("KSTREAM-KEY-SELECT-", name, operator), self.value_serde)
 
     def map_values(
@@ -102,8 +141,14 @@ class KStream(Generic[K, V]):
         """Give each record the value that `mapper(value)` gives (`mapper(key, value)` with `with_key`).
 
         Stateless; keeps the key; the mapper sees null values.
+
+        >>> builder = StreamsBuilder()
+        >>> words = builder.stream("in").map_values(str.upper)
+        >>> words.map_values(lambda key, value: f"{key}: {value}", with_key=True).to("out")
+        >>> run(builder, [("a", "tea", 0)])
+        [('a', 'a: TEA', 0)]
         """
-        operator = MapValues(_callable(mapper, "map_values"), with_key)
+        operator = MapValues(check_function(mapper, "map_values"), with_key)
         return self._revalue(self._step("KSTREAM-MAPVALUES-", name, operator))
 
     def flat_map_values(
@@ -111,33 +156,78 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, V2]:
         """Turn each record into one for every value that `mapper(value)` gives, all of the same key.
 
-        Stateless; keeps the key; the mapper sees null values.
+        `with_key=True` makes it `mapper(key, value)`. Stateless; keeps the key; the mapper sees null values.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").flat_map_values(str.split).to("out")
+        >>> run(builder, [("a", "to be", 0)])
+        [('a', 'to', 0), ('a', 'be', 0)]
         """
-        operator = FlatMapValues(_callable(mapper, "flat_map_values"), with_key)
+        operator = FlatMapValues(check_function(mapper, "flat_map_values"), with_key)
         return self._revalue(self._step("KSTREAM-FLATMAPVALUES-", name, operator))
 
     def peek(self, action: Callable[[K, V], Any], *, name: str | None = None) -> KStream[K, V]:
         """Call `action(key, value)` for its effect and pass every record on.
 
-        Stateless; never repartitions. What the action does may be done again when a batch is repeated.
+        Stateless; never repartitions; the action sees null keys and values. What the action does may be done again when
+        a batch is repeated.
+
+        >>> seen = []
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").peek(lambda key, value: seen.append(value)).to("out")
+        >>> run(builder, [("a", 1, 0)])
+        [('a', 1, 0)]
+        >>> seen
+        [1]
         """
-        return self._keep(self._step("KSTREAM-PEEK-", name, Peek(_callable(action, "peek"))))
+        return self._keep(self._step("KSTREAM-PEEK-", name, Peek(check_function(action, "peek"))))
 
     def for_each(self, action: Callable[[K, V], Any], *, name: str | None = None) -> None:
-        """Call `action(key, value)` for its effect; nothing comes after it."""
-        self._step("KSTREAM-FOREACH-", name, Peek(_callable(action, "for_each")))
+        """Call `action(key, value)` for its effect; nothing comes after it.
+
+        Stateless; never repartitions; the action sees null keys and values. What the action does may be done again when
+        a batch is repeated.
+
+        >>> seen = []
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").for_each(lambda key, value: seen.append((key, value)))
+        >>> run(builder, [("a", 1, 0)])
+        []
+        >>> seen
+        [('a', 1)]
+        """
+        self._step("KSTREAM-FOREACH-", name, Peek(check_function(action, "for_each")))
 
     def print(self, label: str | None = None, *, name: str | None = None) -> None:
-        """Print every record as `[label]: key, value`; nothing comes after it."""
+        """Print every record as `[label]: key, value`; nothing comes after it.
+
+        Stateless; never repartitions. Without a label it is the stream's name.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").print("seen")
+        >>> run(builder, [("a", 1, 0), (None, None, 5)])
+        [seen]: a, 1
+        [seen]: None, None
+        []
+        """
         text = self.name if label is None else label
         self._step("KSTREAM-PRINTER-", name, Peek(lambda key, value: print(f"[{text}]: {key}, {value}")))
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
         """Put the records of both streams into one, in no particular order between them.
 
-        Stateless; never repartitions by itself.
+        Stateless; never repartitions by itself. The result has no serdes of its own: give them to the next step, or the
+        defaults are used.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").merge(builder.stream("more")).to("out")
+        >>> run(builder, [("in", "a", 1, 0), ("more", "b", 2, 5)])
+        [('a', 1, 0), ('b', 2, 5)]
         """
-        _same_builder(self, other, "merge")
+        if not isinstance(other, KStream):
+            raise TopologyError(f"merge: expected a KStream, got {type(other).__name__} ({other!r})")
+        if other.graph is not self.graph:
+            raise TopologyError("merge: both sides must come from the same StreamsBuilder")
         step = self.graph.new_name("KSTREAM-MERGE-", name)
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
@@ -152,15 +242,28 @@ class KStream(Generic[K, V]):
         """Send each record to the branch of the first predicate that holds; `default` takes the rest, or it is dropped.
 
         Stateless; never repartitions; predicates see null keys and values.
+
+        >>> builder = StreamsBuilder()
+        >>> sizes = builder.stream("in").split({"small": lambda key, value: value < 10}, default="large")
+        >>> sizes["small"].to("out")
+        >>> sizes["large"].map_values(lambda value: f"{value} is large").to("out")
+        >>> run(builder, [("a", 1, 0), ("b", 12, 5)])
+        [('a', 1, 0), ('b', '12 is large', 5)]
         """
+        if not isinstance(branches, Mapping):
+            raise TopologyError(
+                f"split: expected predicates by the name of their branch, {{'small': is_small}}, "
+                f"got {type(branches).__name__} ({branches!r})"
+            )
         if not branches:
             raise TopologyError("split: expected at least one branch, got none")
         if default is not None and default in branches:
             raise TopologyError(f"split: the default branch needs a name of its own, got {default!r} twice")
         splitter = self.graph.new_name("KSTREAM-BRANCH-", name)
         labels = [*branches, *([] if default is None else [default])]
-        steps = [splitter + label for label in labels]
-        operator = Branch(tuple(_callable(test, "split") for test in branches.values()), tuple(steps))
+        steps = [splitter + check_name(label, "split, branch") for label in labels]
+        tests = tuple(check_function(test, f"split, branch '{label}'") for label, test in branches.items())
+        operator = Branch(tests, tuple(steps))
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
             topology.add_operator(splitter, operator, *parents)
@@ -189,8 +292,19 @@ class KStream(Generic[K, V]):
     ) -> None:
         """Write every record to a topic, or to the one that `topic(key, value, record_context)` names.
 
-        `partitioner(topic, key, value, partitions)` gives a partition, several, or None for the default by key.
+        `partitioner(topic, key, value, partitions)` gives a partition, several, or None for the default by key. Null
+        keys and values are written as null. `record_context` has `topic`, `partition`, `offset`, `timestamp` and
+        `headers`.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").to(lambda key, value, context: f"{key}-orders")
+        >>> run(builder, [("tea", 1, 0), ("milk", 2, 5)], sink="tea-orders")
+        [('tea', 1, 0)]
         """
+        if not callable(topic):
+            check_name(topic, "to, topic")
+        check_optional_function(partitioner, "to, partitioner")
+        key_serde, value_serde = check_serdes(key_serde, value_serde, "to")
         step = self.graph.new_name("KSTREAM-SINK-", name)
         keys, values = key_serde or self.key_serde, value_serde or self.value_serde
 
@@ -210,11 +324,21 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, V]:
         """Write the records to an internal topic and go on from there.
 
-        Records without a key are dropped, unless a left or outer join comes later.
+        Records without a key are dropped, unless a left or outer join comes later; null values pass.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").repartition(partitions=4, name="by-user").to("out")
+        >>> run(builder, [("a", 1, 0), (None, 2, 5)])
+        [('a', 1, 0)]
         """
-        if partitions is not None and (not isinstance(partitions, int) or partitions < 1):
-            raise TopologyError(f"repartition: expected at least 1 partition, got {partitions!r}")
-        prefix = self.graph.new_name("KSTREAM-REPARTITION-") if name is None else name
+        if partitions is not None and (type(partitions) is not int or partitions < 1):
+            raise TopologyError(f"repartition, partitions: expected a whole number of at least 1, got {partitions!r}")
+        check_optional_function(partitioner, "repartition, partitioner")
+        key_serde, value_serde = check_serdes(key_serde, value_serde, "repartition")
+        if name is None:
+            prefix = self.graph.new_name("KSTREAM-REPARTITION-")
+        else:
+            prefix = check_name(name, "repartition, name")
         keys, values = key_serde or self.key_serde, value_serde or self.value_serde
         node = repartition_node(self.graph, prefix, keys, values, partitions=partitions, partitioner=partitioner)
         self.graph.add(node, self.node)
@@ -232,13 +356,19 @@ class KStream(Generic[K, V]):
 
         Stateful when the table is needed later or has a store; repartitions when the key was changed; drops null keys;
         a null value deletes.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").to_table(store="latest").filter(lambda key, value: value > 1).to_stream().to("out")
+        >>> run(builder, [("a", 1, 0), ("a", 2, 5), ("a", 1, 6)])
+        [('a', 2, 5), ('a', None, 6)]
         """
         from headrace.dsl.table import KTable
 
         graph = self.graph
         step = graph.new_name("KSTREAM-TOTABLE-", name)
-        keep = (materialized(store) or Materialized()).or_serdes(
-            _serde(key_serde) or self.key_serde, _serde(value_serde) or self.value_serde
+        keys, values = check_serdes(key_serde, value_serde, "to_table")
+        keep = (materialized(store, "to_table") or Materialized()).or_serdes(
+            keys or self.key_serde, values or self.value_serde
         )
         store_name = keep.name or graph.new_store_name("KSTREAM-TOTABLE-")
         table = SourceTable(keep.key_value(store_name), kept=keep.name is not None)
@@ -262,10 +392,19 @@ class KStream(Generic[K, V]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> GroupedStream[K, V]:
-        """Group the records by their key; repartitions when the key was changed."""
+        """Group the records by their key; repartitions when the key was changed.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").group_by_key().count().to_stream().to("out")
+        >>> run(builder, [("a", "x", 0), ("a", "y", 5)])
+        [('a', 1, 0), ('a', 2, 5)]
+        """
         from headrace.dsl.grouped import GroupedStream
 
-        keys, values = _serde(key_serde) or self.key_serde, _serde(value_serde) or self.value_serde
+        if name is not None:
+            check_name(name, "group_by_key, name")
+        keys, values = check_serdes(key_serde, value_serde, "group_by_key")
+        keys, values = keys or self.key_serde, values or self.value_serde
         return GroupedStream(self.name, keys, values, self.sources, self.rekeyed, name, self.node, self.graph)
 
     def group_by(
@@ -276,12 +415,20 @@ class KStream(Generic[K, V]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> GroupedStream[K2, V]:
-        """Group the records by the key that `mapper(key, value)` gives; repartitions."""
+        """Group the records by the key that `mapper(key, value)` gives; repartitions.
+
+        A record whose new key is null is dropped. The new key is written with `key_serde`, or the default.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").group_by(lambda key, order: order["item"]).count().to_stream().to("out")
+        >>> run(builder, [("ann", {"item": "tea"}, 0), ("bob", {"item": "tea"}, 5)])
+        [('tea', 1, 0), ('tea', 2, 5)]
+        """
         from headrace.dsl.grouped import GroupedStream
 
-        node = self._step("KSTREAM-KEY-SELECT-", name, SelectKey(_callable(mapper, "group_by")))
-        values = _serde(value_serde) or self.value_serde
-        return GroupedStream(node.name, _serde(key_serde), values, self.sources, True, name, node, self.graph)
+        node = self._step("KSTREAM-KEY-SELECT-", name, SelectKey(check_function(mapper, "group_by")))
+        keys, values = check_serdes(key_serde, value_serde, "group_by")
+        return GroupedStream(node.name, keys, values or self.value_serde, self.sources, True, name, node, self.graph)
 
     # -- joins ------------------------------------------------------------------------------------------------------
 
@@ -301,8 +448,32 @@ class KStream(Generic[K, V]):
         """Join each record with what the other side has for its key, by `joiner(left, right)`.
 
         With a stream: records of both within `window` of each other. With a table: its current row. With a global
-        table: its row for `key(key, value)`. Stateful with a stream; repartitions (not for a global table) when the key
-        was changed; drops null keys and values.
+        table: its row for `key(key, value)`. `with_key=True` makes it `joiner(key, left, right)`. Stateful with a
+        stream; repartitions (not for a global table) when the key was changed; drops null keys and values. The result
+        of two streams has the larger timestamp, any other that of the stream's record.
+
+        >>> builder = StreamsBuilder()
+        >>> clicks = builder.stream("clicks")
+        >>> shown = builder.stream("shown")
+        >>> shown.join(clicks, lambda ad, click: f"{ad} {click}", window=JoinWindows(10)).to("out")
+        >>> run(builder, [("shown", "k", "tea", 0), ("clicks", "k", "yes", 7), ("clicks", "k", "late", 11)])
+        [('k', 'tea yes', 7)]
+
+        With a table:
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").join(builder.table("users"), lambda page, user: f"{user}: {page}").to("out")
+        >>> run(builder, [("in", "u1", "/tea", 0), ("users", "u1", "Ann", 1), ("in", "u1", "/milk", 2)])
+        [('u1', 'Ann: /milk', 2)]
+
+        With a global table:
+
+        >>> builder = StreamsBuilder()
+        >>> users = builder.global_table("users")
+        >>> visits = builder.stream("in")
+        >>> visits.join(users, lambda visit, user: [user, visit], key=lambda key, visit: visit["by"]).to("out")
+        >>> run(builder, [("users", "u1", "Ann", 0), ("in", "v7", {"by": "u1"}, 5)])
+        [('v7', ['Ann', {'by': 'u1'}], 5)]
         """
         return joins.join(
             self, other, joiner, "join", window, key, with_key, key_serde, value_serde, other_value_serde, name
@@ -325,6 +496,20 @@ class KStream(Generic[K, V]):
 
         With a stream, that result comes when the window has closed. A null key is joined with None; a null value is
         dropped.
+
+        >>> builder = StreamsBuilder()
+        >>> orders = builder.stream("orders")
+        >>> paid = builder.stream("paid")
+        >>> orders.left_join(paid, lambda order, payment: [order, payment], window=JoinWindows(10)).to("out")
+        >>> run(builder, [("orders", "k", "tea", 0), ("orders", "m", "milk", 5), ("paid", "m", 3, 11)])
+        [('k', ['tea', None], 0), ('m', ['milk', 3], 11)]
+
+        With a table, it comes at once:
+
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").left_join(builder.table("users"), lambda page, user: f"{user}: {page}").to("out")
+        >>> run(builder, [("in", "u1", "/tea", 0), ("in", None, "/milk", 1)])
+        [('u1', 'None: /tea', 0), (None, 'None: /milk', 1)]
         """
         return joins.join(
             self, other, joiner, "left_join", window, key, with_key, key_serde, value_serde, other_value_serde, name
@@ -342,7 +527,18 @@ class KStream(Generic[K, V]):
         other_value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> KStream[K, V2]:
-        """Join two streams, and give the records of both sides without a match a result with None for the other."""
+        """Join two streams, and give the records of both sides without a match a result with None for the other.
+
+        That result comes when the window has closed. A null key is joined with None; a null value is dropped. Stateful;
+        repartitions when the key was changed.
+
+        >>> builder = StreamsBuilder()
+        >>> left = builder.stream("left")
+        >>> right = builder.stream("right")
+        >>> left.outer_join(right, lambda one, other: [one, other], window=JoinWindows(10)).to("out")
+        >>> run(builder, [("left", "k", "A", 0), ("right", "m", "x", 2), ("left", "z", "B", 20)])
+        [('k', ['A', None], 0), ('m', [None, 'x'], 2)]
+        """
         return joins.join(
             self, other, joiner, "outer_join", window, None, with_key, key_serde, value_serde, other_value_serde, name
         )
@@ -352,19 +548,45 @@ class KStream(Generic[K, V]):
     def process(self, supplier: Callable[[], Any], *stores: str, name: str | None = None) -> KStream[Any, Any]:
         """Run a `Processor` of your own, made by `supplier()` for each task, with access to the named stores.
 
-        May change the key: a later grouping or join repartitions.
+        May change the key: a later grouping or join repartitions. Sees null keys and values.
+
+        >>> class FirstOnly(Processor):
+        ...     def process(self, record):
+        ...         seen = self.context.state_store("seen")
+        ...         if seen.put_if_absent(record.key, True) is None:
+        ...             self.context.forward(record)
+        >>> builder = StreamsBuilder()
+        >>> _ = builder.add_state_store(Stores.key_value("seen"))
+        >>> builder.stream("in").process(FirstOnly, "seen").to("out")
+        >>> run(builder, [("a", 1, 0), ("a", 2, 5), ("b", 3, 6)])
+        [('a', 1, 0), ('b', 3, 6)]
         """
         return self._rekey(self._processor("KSTREAM-PROCESSOR-", supplier, stores, name, fixed_key=False), None)
 
     def process_values(self, supplier: Callable[[], Any], *stores: str, name: str | None = None) -> KStream[K, Any]:
-        """Run a `FixedKeyProcessor` of your own, made by `supplier()` for each task, with the named stores."""
+        """Run a `FixedKeyProcessor` of your own, made by `supplier()` for each task, with the named stores.
+
+        Keeps the key: a later grouping or join does not repartition. Sees null keys and values.
+
+        >>> class Stamp(FixedKeyProcessor):
+        ...     def process(self, record):
+        ...         where = self.context.record_metadata
+        ...         self.context.forward(record.with_value(f"{record.value} of {where.topic}"))
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").process_values(Stamp).to("out")
+        >>> run(builder, [("a", "x", 0)])
+        [('a', 'x of in', 0)]
+        """
         return self._revalue(self._processor("KSTREAM-PROCESSVALUES-", supplier, stores, name, fixed_key=True))
 
     def _processor(
         self, prefix: str, supplier: Callable[[], Any], stores: tuple[str, ...], name: str | None, *, fixed_key: bool
     ) -> GraphNode:
-        step = self.graph.new_name(prefix) if name is None else name
-        _callable(supplier, "process")
+        what = "process_values" if fixed_key else "process"
+        check_supplier(supplier, what if name is None else f"{what} '{name}'")
+        for store in stores:
+            check_name(store, f"{what}, store")
+        step = self.graph.new_name(prefix) if name is None else check_name(name, f"{what}, name")
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
             add = topology.add_fixed_key_processor if fixed_key else topology.add_processor
@@ -398,19 +620,4 @@ def write_source_table(topology: Topology, step: str, table: SourceTable, parent
     store = table.store if table.kept else None
     topology.add_operator(step, TableSource(None if store is None else store.name, table.send_old), *parents)
     if store is not None:
-        topology.add_state_store(store, step)
-
-
-def _callable(function: Any, what: str) -> Any:
-    if not callable(function):
-        raise TopologyError(f"{what}: expected a function, got {type(function).__name__} ({function!r})")
-    return function
-
-
-def _serde(serde: Any) -> Serde[Any] | None:
-    return None if serde is None else as_serde(serde)
-
-
-def _same_builder(one: Any, other: Any, what: str) -> None:
-    if one.graph is not other.graph:
-        raise TopologyError(f"{what}: both sides must come from the same StreamsBuilder")
+        topology.add_step_store(store, step)

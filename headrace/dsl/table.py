@@ -18,8 +18,9 @@ from headrace.operators.suppress import UNBOUNDED, Suppress, Suppressed
 from headrace.operators.table import TableFilter, TableMapValues, ToStream
 from headrace.operators.table_aggregate import Regroup
 from headrace.operators.table_join import TableJoinMerge, TableTableJoinSide
-from headrace.serdes import Serde, as_serde
+from headrace.serdes import Serde
 from headrace.state.builders import suppress_buffer
+from headrace.topology.arguments import check_function, check_name, check_optional_function, check_serdes
 from headrace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ class KTable(Generic[K, V]):
     """The latest value of every key: a record is an update of its key's row, a null value deletes it.
 
     Made by `StreamsBuilder.table`, by aggregations and joins; every call adds a step and gives a new table.
+    `queryable_store_name` is the store to read the table from outside, None when it has no name.
+
+    >>> builder = StreamsBuilder()
+    >>> counts = builder.stream("in").group_by_key().count(store="counts")
+    >>> counts.queryable_store_name
+    'counts'
+    >>> counts.filter(lambda key, count: count > 1).to_stream().to("out")
+    >>> run(builder, [("a", "x", 0), ("a", "y", 5), ("b", "z", 6)])
+    [('a', 2, 5)]
     """
 
     name: str
@@ -53,7 +63,14 @@ class KTable(Generic[K, V]):
     ) -> KTable[K, V]:
         """Keep the rows for which `predicate(key, value)` holds; others are deleted downstream.
 
-        Stateless unless it has a store; never repartitions; the predicate is not called for deletes.
+        Stateless unless it has a store; never repartitions; the predicate is not called for deletes. A delete goes
+        downstream only for a row that passed before, if the table above is kept; otherwise for every row that does not
+        pass.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.table("in", store="all").filter(lambda key, value: value > 5).to_stream().to("out")
+        >>> run(builder, [("a", 1, 0), ("a", 9, 1), ("a", 2, 2), ("a", 3, 3)])
+        [('a', 9, 1), ('a', None, 2)]
         """
         return self._filter(predicate, False, store, name)
 
@@ -63,15 +80,20 @@ class KTable(Generic[K, V]):
         """Drop the rows for which `predicate(key, value)` holds.
 
         Stateless unless it has a store; never repartitions; the predicate is not called for deletes.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.table("in").filter_not(lambda key, value: value > 5, store="small").to_stream().to("out")
+        >>> run(builder, [("a", 1, 0), ("a", 9, 1), ("a", 10, 2)])
+        [('a', 1, 0), ('a', None, 1)]
         """
         return self._filter(predicate, True, store, name)
 
     def _filter(
         self, predicate: Callable[[K, V], Any], negated: bool, store: str | Materialized | None, name: str | None
     ) -> KTable[K, V]:
-        if not callable(predicate):
-            raise TopologyError(f"filter: expected a function, got {type(predicate).__name__} ({predicate!r})")
-        keep = self._materialized(store, "KTABLE-FILTER-", self.value_serde)
+        what = "filter_not" if negated else "filter"
+        check_function(predicate, what)
+        keep = self._materialized(store, what, "KTABLE-FILTER-", self.value_serde)
         step = self.graph.new_name("KTABLE-FILTER-", name)
         builder = None if keep is None or keep.name is None else keep.key_value(keep.name)
 
@@ -85,7 +107,7 @@ class KTable(Generic[K, V]):
             operator = TableFilter(predicate, negated, store_name, table.send_old, node.parents[0].is_versioned())
             topology.add_operator(step, operator, *parents)
             if builder is not None:
-                topology.add_state_store(builder, step)
+                topology.add_step_store(builder, step)
 
         node = GraphNode(step, write, versioned=_versioned(keep))
         value_serde = self.value_serde if keep is None else keep.value_serde
@@ -101,11 +123,16 @@ class KTable(Generic[K, V]):
     ) -> KTable[K, V2]:
         """Give each row the value that `mapper(value)` gives (`mapper(key, value)` with `with_key`).
 
-        Stateless unless it has a store; never repartitions; the mapper is not called for deletes.
+        Stateless unless it has a store; never repartitions; the mapper is not called for deletes. A mapper that gives
+        None deletes the row.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.table("in").map_values(lambda value: value * 2).to_stream().to("out")
+        >>> run(builder, [("a", 1, 0), ("a", None, 1)])
+        [('a', 2, 0), ('a', None, 1)]
         """
-        if not callable(mapper):
-            raise TopologyError(f"map_values: expected a function, got {type(mapper).__name__} ({mapper!r})")
-        keep = self._materialized(store, "KTABLE-MAPVALUES-", None)
+        check_function(mapper, "map_values")
+        keep = self._materialized(store, "map_values", "KTABLE-MAPVALUES-", None)
         step = self.graph.new_name("KTABLE-MAPVALUES-", name)
         builder = None if keep is None or keep.name is None else keep.key_value(keep.name)
         keyed = mapper if with_key else lambda key, value: mapper(value)
@@ -115,7 +142,7 @@ class KTable(Generic[K, V]):
             store_name = None if builder is None else builder.name
             topology.add_operator(step, TableMapValues(keyed, store_name, table.send_old), *parents)
             if builder is not None:
-                topology.add_state_store(builder, step)
+                topology.add_step_store(builder, step)
 
         node = GraphNode(step, write, versioned=_versioned(keep))
         return self._derived(step, node, table, keep, None if keep is None else keep.value_serde)
@@ -124,7 +151,13 @@ class KTable(Generic[K, V]):
         """Take the updates as a stream, with the key that `key(key, value)` gives if there is one.
 
         Stateless; with `key` the key changes: a later grouping or join repartitions. Deletes are records with None.
+
+        >>> builder = StreamsBuilder()
+        >>> builder.table("in").to_stream(lambda key, value: key.upper()).to("out")
+        >>> run(builder, [("a", 1, 0), ("a", None, 1)])
+        [('A', 1, 0), ('A', None, 1)]
         """
+        check_optional_function(key, "to_stream, key")
         step = self.graph.new_name("KTABLE-TOSTREAM-", name)
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
@@ -137,14 +170,25 @@ class KTable(Generic[K, V]):
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable[K, V]:
         """Hold back updates: until their window closes, or for a time.
 
-        Stateful; never repartitions. Stream time is that of the updates that reach it.
+        Stateful; never repartitions. Stream time is that of the updates that reach it: nothing comes out until a later
+        update moves it on.
+
+        >>> builder = StreamsBuilder()
+        >>> counts = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10)).count()
+        >>> counts.suppress(Suppressed.until_window_closes(Buffer.unbounded())).to_stream().to("out")
+        >>> for result in run(builder, [("a", "x", 1), ("a", "y", 2), ("a", "z", 12)]):
+        ...     print(*result)
+        [a@0/10] 2 2
         """
         if not isinstance(suppressed, Suppressed):
-            raise TopologyError(f"suppress: expected Suppressed, got {type(suppressed).__name__} ({suppressed!r})")
+            raise TopologyError(
+                "suppress: expected Suppressed.until_window_closes(...) or Suppressed.until_time_limit(...), "
+                f"got {type(suppressed).__name__} ({suppressed!r})"
+            )
         if self.node.is_versioned():
-            raise TopologyError("suppress: a versioned table cannot be suppressed")
+            raise TopologyError("suppress: a versioned table cannot be suppressed. Drop history_retention above it")
         graph = self.graph
-        step = graph.new_name("KTABLE-SUPPRESS-") if name is None else name
+        step = graph.new_name("KTABLE-SUPPRESS-") if name is None else check_name(name, "suppress, name")
         wait = suppressed.wait
         window_closes = wait is None
         if wait is None:
@@ -159,7 +203,7 @@ class KTable(Generic[K, V]):
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
             topology.add_operator(step, operator, *parents)
-            topology.add_state_store(builder, step)
+            topology.add_step_store(builder, step)
 
         node = graph.add(GraphNode(step, write, versioned=False), self.node)
         table = SuppressTable(self.step, store)
@@ -173,11 +217,21 @@ class KTable(Generic[K, V]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> GroupedTable[Any, Any]:
-        """Group the rows by the (key, value) pair that `mapper(key, value)` gives; always repartitions."""
+        """Group the rows by the (key, value) pair that `mapper(key, value)` gives; always repartitions.
+
+        An update takes the old row out of its group and puts the new one in. A row whose new key is null is in no
+        group; the mapper is not called for deletes.
+
+        >>> builder = StreamsBuilder()
+        >>> users = builder.table("in")
+        >>> users.group_by(lambda user, city: (city, user)).count().to_stream().to("out")
+        >>> run(builder, [("ann", "Rome", 0), ("bob", "Rome", 1), ("ann", "Oslo", 2)])
+        [('Rome', 1, 0), ('Rome', 2, 1), ('Rome', 1, 2), ('Oslo', 1, 2)]
+        """
         from headrace.dsl.grouped_table import GroupedTable
 
-        if not callable(mapper):
-            raise TopologyError(f"group_by: expected a function, got {type(mapper).__name__} ({mapper!r})")
+        check_function(mapper, "group_by")
+        keys, values = check_serdes(key_serde, value_serde, "group_by")
         step = self.graph.new_name("KTABLE-SELECT-", name)
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
@@ -185,8 +239,6 @@ class KTable(Generic[K, V]):
 
         node = self.graph.add(GraphNode(step, write), self.node)
         self.step.enable_old_values(True)
-        keys = None if key_serde is None else as_serde(key_serde)
-        values = None if value_serde is None else as_serde(value_serde)
         return GroupedTable(keys, values, name, node, self.graph)
 
     def join(
@@ -201,7 +253,25 @@ class KTable(Generic[K, V]):
     ) -> KTable[K, VR]:
         """Join with another table by key, or by the key that `foreign_key(value)` gives.
 
-        Stateful: both tables are kept. Co-partitioned by key; by foreign key it repartitions as needed.
+        Stateful: both tables are kept. Co-partitioned by key; by foreign key it repartitions as needed. A delete on
+        either side deletes the result. `with_key=True` makes it `joiner(key, left, right)`.
+
+        >>> builder = StreamsBuilder()
+        >>> names = builder.table("names")
+        >>> names.join(builder.table("cities"), lambda name, city: f"{name}, {city}").to_stream().to("out")
+        >>> run(builder, [("names", "u1", "Ann", 0), ("cities", "u1", "Rome", 5), ("names", "u1", None, 6)])
+        [('u1', 'Ann, Rome', 5), ('u1', None, 6)]
+
+        By foreign key, an update of one row on the right updates every row that refers to it:
+
+        >>> builder = StreamsBuilder()
+        >>> users, cities = builder.table("users"), builder.table("cities")
+        >>> home = users.join(cities, lambda user, city: city, foreign_key=lambda user: user["city"])
+        >>> home.to_stream().to("out")
+        >>> run(builder, [
+        ...     ("users", "ann", {"city": "R"}, 0), ("users", "bob", {"city": "R"}, 1), ("cities", "R", "Rome", 5)
+        ... ])
+        [('ann', 'Rome', 5), ('bob', 'Rome', 5)]
         """
         return self._join("join", other, joiner, foreign_key, with_key, store, name)
 
@@ -215,7 +285,16 @@ class KTable(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, VR]:
-        """Join as `join` does, and give rows without a match a result with None for the other side."""
+        """Join as `join` does, and give rows without a match a result with None for the other side.
+
+        Stateful: both tables are kept. Only a delete on the left deletes the result.
+
+        >>> builder = StreamsBuilder()
+        >>> names = builder.table("names")
+        >>> names.left_join(builder.table("cities"), lambda name, city: [name, city]).to_stream().to("out")
+        >>> run(builder, [("names", "u1", "Ann", 0), ("cities", "u1", "Rome", 5), ("cities", "u1", None, 6)])
+        [('u1', ['Ann', None], 0), ('u1', ['Ann', 'Rome'], 5), ('u1', ['Ann', None], 6)]
+        """
         return self._join("left_join", other, joiner, foreign_key, with_key, store, name)
 
     def outer_join(
@@ -227,7 +306,16 @@ class KTable(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, VR]:
-        """Join by key, and give rows of both tables without a match a result with None for the other side."""
+        """Join by key, and give rows of both tables without a match a result with None for the other side.
+
+        Stateful: both tables are kept. The result is deleted when neither side has a row.
+
+        >>> builder = StreamsBuilder()
+        >>> names = builder.table("names")
+        >>> names.outer_join(builder.table("cities"), lambda name, city: [name, city]).to_stream().to("out")
+        >>> run(builder, [("cities", "u1", "Rome", 0), ("names", "u1", "Ann", 5), ("cities", "u1", None, 6)])
+        [('u1', [None, 'Rome'], 0), ('u1', ['Ann', 'Rome'], 5), ('u1', ['Ann', None], 6)]
+        """
         return self._join("outer_join", other, joiner, None, with_key, store, name)
 
     def _join(
@@ -248,7 +336,7 @@ class KTable(Generic[K, V]):
         if foreign_key is not None:
             return foreign_key_join.join(self, other, keyed, foreign_key, kind == "left_join", store, name)
         graph = self.graph
-        keep = materialized(store)
+        keep = materialized(store, kind)
         if keep is not None:
             keep = keep.or_serdes(self.key_serde)
         store_name = None if keep is None else keep.name or graph.new_store_name("KTABLE-MERGE-")
@@ -277,7 +365,7 @@ class KTable(Generic[K, V]):
             operator = TableJoinMerge(None if builder is None else builder.name, send_old)
             topology.add_operator(merge, operator, left_step, right_step)
             if builder is not None:
-                topology.add_state_store(builder, merge)
+                topology.add_step_store(builder, merge)
             topology.connect(left_step, *right.stores)
             topology.connect(right_step, *left.stores)
 
@@ -288,9 +376,9 @@ class KTable(Generic[K, V]):
         return KTable(merge, keys, values, sources, None if builder is None else builder.name, table, node, graph)
 
     def _materialized(
-        self, store: str | Materialized | None, prefix: str, value_serde: Serde[Any] | None
+        self, store: str | Materialized | None, what: str, prefix: str, value_serde: Serde[Any] | None
     ) -> Materialized | None:
-        keep = materialized(store)
+        keep = materialized(store, what)
         if keep is None:
             return None
         if keep.name is None:
@@ -308,7 +396,14 @@ class KTable(Generic[K, V]):
 
 @dataclass(frozen=True, eq=False)
 class GlobalKTable(Generic[K, V]):
-    """A table that every task holds as a whole: joins with it need no co-partitioning."""
+    """A table that every task holds as a whole: joins with it need no co-partitioning.
+
+    Made by `StreamsBuilder.global_table`; a stream joins it with `join` or `left_join` and `key=`. It has no steps of
+    its own.
+
+    >>> StreamsBuilder().global_table("prices", store="prices").queryable_store_name
+    'prices'
+    """
 
     store: str
     queryable_store_name: str | None

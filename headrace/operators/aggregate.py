@@ -39,11 +39,12 @@ class Aggregate:
             try:
                 raw = key_of(key)
                 entry = read(raw)
+                at = timestamp
                 if entry is not None:
                     aggregate, stored_at = entry
                     old = stored = read(raw)[0] if reads_twice else aggregate
                     if stored_at > timestamp:
-                        timestamp = stored_at
+                        at = stored_at
                     new = aggregator(key, value, aggregate)
                 else:
                     stored = None
@@ -53,15 +54,16 @@ class Aggregate:
                         # Kafka Streams takes the initial value for the old one of the first result.
                         old = initializer() if send_old else None
                         new = aggregator(key, value, initializer())
-                valid_to = write(raw, new, timestamp)
+                valid_to = write(raw, new, at)
             except Exception as error:
                 return fail(error, key, value, timestamp)
             if hold is not None:
-                hold(raw, key, new, stored, timestamp)
+                # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
+                hold(raw, key, new, stored, timestamp if new is None else at)
             elif valid_to is None:
-                forward(key, new, old if send_old else None, timestamp)
+                forward(key, new, old if send_old else None, at)
             elif valid_to != NOT_PUT:
-                pass_on(record, False, forward, key, new, old if send_old else None, timestamp)
+                pass_on(record, False, forward, key, new, old if send_old else None, at)
 
         return process
 

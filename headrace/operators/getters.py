@@ -77,7 +77,8 @@ class WindowStoreGetter:
         store = context.store(self.store)
 
         def get(key: Any) -> ValueAndTimestamp[Any] | None:
-            return store.read(store.key(key.key), key.window.start)  # type: ignore[no-any-return]
+            start = key.window.start
+            return store.read(store.place(store.key(key.key), start), start)  # type: ignore[no-any-return]
 
         return get
 

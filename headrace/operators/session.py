@@ -37,6 +37,9 @@ class SessionAggregate:
         gap, grace, emit_on_close = self.windows.gap, self.windows.grace, self.emit_on_close
         initializer, aggregator, merger, send_old = self.initializer, self.aggregator, self.merger, self.send_old
         hold = None if emit_on_close else context.cache(self.store, forward, send_old)
+        if hold is not None:
+            # Kafka Streams' cache still shows sessions that its store has forgotten, and late records may join them.
+            store.keep_longer(store.retention)
         observed = context.cell("stream_time", -1)
         last_close = context.cell("last_close", -1)
         # A merger or aggregator may change its aggregate in place: then downstream needs old values of its own.
@@ -95,7 +98,9 @@ class SessionAggregate:
             else:
                 for old_start, old_end, old in replaced:
                     pass_on(raw, key, old_start, old_end, None, old)
-                pass_on(raw, key, start, end, aggregate, None)
+                # A second record at the instant of a one-instant session: only a cache knows of the value before.
+                before = untouched[0][2] if hold is not None and found and not replaced else None
+                pass_on(raw, key, start, end, aggregate, before)
             if emit_on_close:
                 emit_closed(close)
 

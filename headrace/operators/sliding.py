@@ -32,22 +32,29 @@ class SlidingAggregate:
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         store, fail, dropped = context.store(self.store), context.fail, context.dropped
+        place_of = store.place
         difference, grace, emit_on_close = self.windows.difference, self.windows.grace, self.emit_on_close
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
         hold = None if emit_on_close else context.cache(self.store, forward, send_old)
+        if hold is not None:
+            # Kafka Streams' cache still shows windows that its store has forgotten, and late records may need them.
+            store.keep_longer(store.retention)
         observed = context.cell("stream_time", -1)
         emit_closed = bind_emission(context, forward, store, self._closed_starts) if emit_on_close else None
 
-        def put(key: Any, raw: bytes, start: int, new: Any, old: Any, timestamp: int) -> None:
+        def put(key: Any, raw: bytes, start: int, new: Any, old: Any, timestamp: int, received: int) -> None:
             """Store a window's value and pass it on; `old` is None for a window that is made."""
-            stored = store.read(raw, start) if hold is not None else None
-            store.write(raw, start, None if new is None else (new, timestamp))
+            place = place_of(raw, start)
+            stored = store.read(place, start) if hold is not None else None
+            store.write(place, start, None if new is None else (new, timestamp))
             if emit_on_close:
                 return
             windowed = Windowed(key, Window(start, start + difference))
             if hold is not None:
                 before = None if stored is None else stored[0]
-                hold(raw + start.to_bytes(8, "big"), windowed, new, before, timestamp)
+                # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
+                at = received if new is None else timestamp
+                hold(raw + start.to_bytes(8, "big"), windowed, new, before, at)
             else:
                 forward(windowed, new, old if send_old else None, timestamp)
 
@@ -57,24 +64,18 @@ class SlidingAggregate:
                 dropped()
                 return
             if entry is None:
-                put(
-                    key,
-                    raw,
-                    start,
-                    aggregator(key, value, initializer()),
-                    initializer() if send_old else None,
-                    timestamp,
-                )
+                old = initializer() if send_old else None
+                put(key, raw, start, aggregator(key, value, initializer()), old, timestamp, timestamp)
                 return
             aggregate, stored_at = entry
             old = fresh(raw, start, aggregate) if send_old else None
-            put(key, raw, start, aggregator(key, value, aggregate), old, max(timestamp, stored_at))
+            put(key, raw, start, aggregator(key, value, aggregate), old, max(timestamp, stored_at), timestamp)
 
         def fresh(raw: bytes, start: int, aggregate: Any) -> Any:
             """Return an old value that an aggregator cannot have changed in place."""
             if store.value_is_exact:
                 return aggregate
-            entry = store.read(raw, start)
+            entry = store.read(place_of(raw, start), start)
             return None if entry is None else entry[0]
 
         def process_late_enough(key: Any, value: Any, raw: bytes, timestamp: int, close: int) -> None:
@@ -92,7 +93,7 @@ class SlidingAggregate:
                     has_right = True
                 elif end > timestamp:
                     if right is None:
-                        right = entry if store.value_is_exact else store.read(raw, start)
+                        right = entry if store.value_is_exact else store.read(place_of(raw, start), start)
                     update(key, value, raw, start, entry, timestamp, close)
                 elif end == timestamp:
                     has_left = True
@@ -117,7 +118,7 @@ class SlidingAggregate:
                 else:
                     update(key, value, raw, start, None, timestamp, close)
             if not has_right and right is not None and right[1] > timestamp:
-                put(key, raw, timestamp + 1, right[0], None, right[1])
+                put(key, raw, timestamp + 1, right[0], None, right[1], timestamp)
 
         def make_from(
             key: Any, value: Any, raw: bytes, start: int, left: Any, old: Any, timestamp: int, close: int
@@ -126,7 +127,7 @@ class SlidingAggregate:
             if start + difference < close:
                 dropped()
             else:
-                put(key, raw, start, aggregator(key, value, left), old, timestamp)
+                put(key, raw, start, aggregator(key, value, left), old, timestamp, timestamp)
 
         def process_early(key: Any, value: Any, raw: bytes, timestamp: int, close: int) -> None:
             """Handle a record whose left window would start before 0."""
@@ -142,14 +143,14 @@ class SlidingAggregate:
                     if entry[1] < timestamp:
                         previous = entry[1]
                 elif start <= timestamp:
-                    right = entry if store.value_is_exact else store.read(raw, start)
+                    right = entry if store.value_is_exact else store.read(place_of(raw, start), start)
                     update(key, value, raw, start, entry, timestamp, close)
                 else:
                     has_right = True
             if right is None and combined is not None and combined[1] > timestamp:
-                right = combined if store.value_is_exact else store.read(raw, 0)
+                right = combined if store.value_is_exact else store.read(place_of(raw, 0), 0)
             if not has_right and right is not None and right[1] > timestamp:
-                put(key, raw, timestamp + 1, right[0], None, right[1])
+                put(key, raw, timestamp + 1, right[0], None, right[1], timestamp)
             if previous is not None and previous + 1 not in starts:
                 update(key, value, raw, previous + 1, None, timestamp, close)
             update(key, value, raw, 0, combined, timestamp, close)

@@ -20,13 +20,13 @@ class JoinWindow:
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         store, fail = context.store(self.store), context.fail
-        key_of, write = store.key, store.write
+        key_of, add = store.key, store.add
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             forward(key, value, timestamp)
             if key is not None and value is not None:
                 try:
-                    write(key_of(key), timestamp, value)
+                    add(key_of(key), timestamp, value)
                 except Exception as error:
                     fail(error, key, value, timestamp)
 
@@ -80,6 +80,8 @@ class JoinSide:
                     break
                 if timestamp + (windows.after if side == LEFT else windows.before) + windows.grace >= stream_time[0]:
                     open_sides.add(side)
+                    if len(open_sides) == 2 and len(values) > 1:
+                        break  # as Kafka Streams, which looks at the values one by one, does at the second
                     continue
                 unmatched.remove(place)
                 for value in values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,8 @@ class Buffer:
 
     >>> Buffer.max_records(1000).emit_early_when_full()
     Buffer(records=1000, bytes=9223372036854775807, emits_early=True)
+    >>> Buffer.max_records(1000).with_max_bytes(1 << 20).shut_down_when_full()
+    Buffer(records=1000, bytes=1048576, emits_early=False)
     """
 
     records: int = UNBOUNDED
@@ -64,7 +67,11 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Suppressed:
-    """When a suppress lets updates go on."""
+    """When a suppress lets updates go on.
+
+    >>> Suppressed.until_time_limit(10, Buffer.max_records(1000)).wait
+    10
+    """
 
     wait: int | None
     """None: until the window closes."""
@@ -72,7 +79,15 @@ class Suppressed:
 
     @staticmethod
     def until_window_closes(buffer: Buffer) -> Suppressed:
-        """Let one final result per window go on, when it closes; the buffer may not emit early."""
+        """Let one final result per window go on, when it closes; the buffer may not emit early.
+
+        >>> builder = StreamsBuilder()
+        >>> counts = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10, grace=5)).count()
+        >>> counts.suppress(Suppressed.until_window_closes(Buffer.unbounded())).to_stream().to("out")
+        >>> for result in run(builder, [("a", "x", 1), ("b", "y", 14), ("a", "late", 2), ("b", "z", 15)]):
+        ...     print(*result)
+        [a@0/10] 2 2
+        """
         if not isinstance(buffer, Buffer):
             raise TopologyError(f"until_window_closes: expected a Buffer, got {type(buffer).__name__}")
         if buffer.emits_early is not False:
@@ -84,7 +99,14 @@ class Suppressed:
 
     @staticmethod
     def until_time_limit(limit: int | timedelta, buffer: Buffer) -> Suppressed:
-        """Let a key's latest update go on once its first has waited that long in stream time."""
+        """Let a key's latest update go on once its first has waited that long in stream time.
+
+        >>> builder = StreamsBuilder()
+        >>> table = builder.table("in")
+        >>> table.suppress(Suppressed.until_time_limit(10, Buffer.max_records(100))).to_stream().to("out")
+        >>> run(builder, [("a", 1, 0), ("a", 2, 8), ("b", 3, 10)])
+        [('a', 2, 8)]
+        """
         if not isinstance(buffer, Buffer):
             raise TopologyError(f"until_time_limit: expected a Buffer, got {type(buffer).__name__}")
         return Suppressed(milliseconds(limit, "until_time_limit"), buffer)
@@ -113,36 +135,43 @@ class Suppress:
         max_records, max_bytes = self.max_records, self.max_bytes
         bounded = max_records < UNBOUNDED or max_bytes < UNBOUNDED
 
-        def emit() -> None:
-            key, new, old, entry = buffer.pop()
-            if new is None and window_closes:
-                return
-            headers = record.headers
-            record.headers = entry.headers
+        def emit_while(wanted: Callable[[], bool]) -> None:
+            in_hand = record.topic, record.partition, record.offset, record.headers, record.raw_key, record.raw_value
+            record.raw_key = record.raw_value = None  # those of the update that waited are no longer known
             try:
-                forward(key, new, old, entry.timestamp)
+                for key, new, old, entry in buffer.take_while(wanted):
+                    if new is not None or not window_closes:
+                        record.topic, record.partition, record.offset = entry.topic or None, entry.partition, entry.offset
+                        record.headers = entry.headers
+                        forward(key, new, old, entry.timestamp)
             finally:
-                record.headers = headers
+                record.topic, record.partition, record.offset, record.headers, record.raw_key, record.raw_value = in_hand
+
+        def due() -> bool:
+            return bool(buffer.next_due <= observed[0] - wait)
 
         def full() -> bool:
             return bool(buffer.records > max_records or buffer.size > max_bytes)
+
+        def excess() -> str:
+            limits = (buffer.records, max_records, "keys"), (buffer.size, max_bytes, "bytes")
+            return ", ".join(f"{held} {what} (at most {most})" for held, most, what in limits if most < UNBOUNDED)
+
+        way_out = "" if window_closes else ", or let it emit early"
 
         def process(key: Any, new: Any, old: Any, timestamp: int) -> None:
             if timestamp > observed[0]:
                 observed[0] = timestamp
             try:
-                due = key.window.end if window_closes else timestamp
-                buffer.put(due, key, new, old, timestamp, record.headers, record.topic or "")
-                while buffer.next_due <= observed[0] - wait:
-                    emit()
+                due_at = key.window.end if window_closes else timestamp
+                place = record.topic or "", record.partition, record.offset
+                buffer.put(due_at, key, new, old, timestamp, record.headers, *place)
+                if due():
+                    emit_while(due)
                 if bounded and full():
                     if not emits_early:
-                        raise StreamsError(
-                            f"the suppress buffer is full: {buffer.records} keys (at most {max_records}), "
-                            f"{buffer.size} bytes (at most {max_bytes}). Give it more room, or let it emit early"
-                        )
-                    while full():
-                        emit()
+                        raise StreamsError(f"the suppress buffer is full: {excess()}. Give it more room{way_out}")
+                    emit_while(full)
             except TaskError:
                 raise
             except Exception as error:

@@ -19,7 +19,10 @@ _NEW, _OLD = 1, 2
 
 @dataclass(frozen=True)
 class Regroup:
-    """Give an update its group: one record (new, old) when the group stays, else one for each group."""
+    """Give an update its group: one record (new, old) when the group stays, else one for each group.
+
+    A row whose group, value or pair is None belongs to no group.
+    """
 
     mapper: Callable[[Any, Any], tuple[Any, Any]]
     emits_changes = False
@@ -31,6 +34,8 @@ class Regroup:
             if value is None:
                 return None
             found = mapper(key, value)
+            if found is None:
+                return None
             if not isinstance(found, tuple) or len(found) != 2:
                 raise StreamsError(f"group_by: expected a (key, value) pair, got {type(found).__name__} ({found!r})")
             return None if found[0] is None or found[1] is None else found
@@ -70,6 +75,7 @@ class TableAggregate:
         store, fail, dropped = context.store(self.store), context.fail, context.dropped
         initializer, adder, subtractor = self.initializer, self.adder, self.subtractor
         keep = bind_keep(context, forward, self.store, self.send_old)
+        cached = context.cache(self.store, forward, self.send_old) is not None
         reads_twice = not store.value_is_exact and self.send_old
 
         def process(key: Any, change: tuple[Any, Any], timestamp: int) -> None:
@@ -94,7 +100,8 @@ class TableAggregate:
                         at = timestamp if entry is None else max(timestamp, entry[1])
             except Exception as error:
                 return fail(error, key, change, timestamp)
-            keep(key, aggregate, before, at)
+            # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
+            keep(key, aggregate, before, timestamp if cached and aggregate is None else at)
 
         return process
 

@@ -28,42 +28,56 @@ class WindowAggregate:
     """Called with (key, value, aggregate)."""
     emit_on_close: bool
     send_old: bool = False
+    shared: bool = False
+    """Whether other steps, with a stream time of their own, put into the same store."""
     emits_changes = True
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         store, fail, dropped = context.store(self.store), context.fail, context.dropped
-        key_of, read, write = store.key, store.read, store.write
+        hold = context.cache(self.store, forward, self.send_old)
+        if hold is not None and self.shared:
+            # Kafka Streams' cache still shows windows that another step's records have pushed out of the store.
+            store.keep_longer(store.retention)
+        key_of, place_of, read, write = store.key, store.place, store.read, store.write
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
         windows_for, grace, emit_on_close = self.windows.windows_for, self.windows.grace, self.emit_on_close
-        hold = None if emit_on_close else context.cache(self.store, forward, send_old)
         observed = context.cell("stream_time", -1)
         reads_twice = not store.value_is_exact and (send_old or hold is not None)
         emit_closed = bind_emission(context, forward, store, self._closed_starts) if emit_on_close else None
+        # With a cache, Kafka Streams' store gets to know the record's windows at the commit: they do not yet push out
+        # those that the record has closed.
+        emit_first, emit_last = (None, emit_closed) if hold is None else (emit_closed, None)
         size = self.windows.size
 
-        def fold(key: Any, value: Any, timestamp: int, raw: bytes, start: int, end: int) -> None:
+        def fold(key: Any, value: Any, timestamp: int, start: int, end: int) -> bool:
+            """Tell whether the record's next window can be taken on."""
             try:
-                entry = read(raw, start)
+                place = place_of(key_of(key), start)
+                entry = read(place, start)
+                at = timestamp
                 if entry is None:
                     stored = None
                     old = initializer() if send_old else None
                     new = aggregator(key, value, initializer())
                 else:
                     aggregate, stored_at = entry
-                    old = stored = read(raw, start)[0] if reads_twice else aggregate
+                    old = stored = read(place, start)[0] if reads_twice else aggregate
                     if stored_at > timestamp:
-                        timestamp = stored_at
+                        at = stored_at
                     new = aggregator(key, value, aggregate)
-                write(raw, start, None if new is None else (new, timestamp))
+                write(place, start, None if new is None else (new, at))
             except Exception as error:
-                return fail(error, key, value, timestamp)
+                fail(error, key, value, timestamp)
+                return False
             if emit_on_close:
-                return
+                return True
             windowed = _new(Windowed, (key, _new(Window, (start, end))))
             if hold is not None:
-                hold(raw + start.to_bytes(8, "big"), windowed, new, stored, timestamp)
+                # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
+                hold(place, windowed, new, stored, timestamp if new is None else at)
             else:
-                forward(windowed, new, old if send_old else None, timestamp)
+                forward(windowed, new, old if send_old else None, at)
+            return True
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None:
@@ -71,34 +85,30 @@ class WindowAggregate:
             if timestamp > observed[0]:
                 observed[0] = timestamp
             close = observed[0] - grace
-            try:
-                raw = key_of(key)
-            except Exception as error:
-                return fail(error, key, value, timestamp)
+            if emit_first is not None:
+                emit_first(close)
             for start, end in windows_for(timestamp):
-                if end > close:
-                    fold(key, value, timestamp, raw, start, end)
-                else:
+                if end <= close:
                     dropped()
-            if emit_closed is not None:
-                emit_closed(close)
+                elif not fold(key, value, timestamp, start, end):
+                    return
+            if emit_last is not None:
+                emit_last(close)
 
         def process_tumbling(key: Any, value: Any, timestamp: int) -> None:
             if key is None:
                 return dropped()
             if timestamp > observed[0]:
                 observed[0] = timestamp
+            if emit_first is not None:
+                emit_first(observed[0] - grace)
             start = timestamp - timestamp % size
-            if start + size > observed[0] - grace:
-                try:
-                    raw = key_of(key)
-                except Exception as error:
-                    return fail(error, key, value, timestamp)
-                fold(key, value, timestamp, raw, start, start + size)
-            else:
+            if start + size <= observed[0] - grace:
                 dropped()
-            if emit_closed is not None:
-                emit_closed(observed[0] - grace)
+            elif not fold(key, value, timestamp, start, start + size):
+                return
+            if emit_last is not None:
+                emit_last(observed[0] - grace)
 
         return process_tumbling if isinstance(self.windows, TumblingWindows) else process
 

@@ -16,8 +16,13 @@ MAX_TIME = (1 << 63) - 1
 class TumblingWindows:
     """Windows of one size, side by side: every record is in exactly one.
 
+    A window takes late records until stream time is `grace` past its end, which is exclusive.
+
     >>> TumblingWindows(10).windows_for(25)
     [Window(start=20, end=30)]
+    >>> from datetime import timedelta
+    >>> TumblingWindows(timedelta(minutes=1), grace=timedelta(seconds=5))
+    TumblingWindows(size=60000, grace=5000, advance=60000)
     """
 
     size: int
@@ -42,6 +47,8 @@ class TumblingWindows:
 @dataclass(frozen=True)
 class HoppingWindows:
     """Windows of one size that start every `advance`: they overlap when it is less than the size.
+
+    A window takes late records until stream time is `grace` past its end, which is exclusive.
 
     >>> HoppingWindows(10, advance=5).windows_for(12)
     [Window(start=5, end=15), Window(start=10, end=20)]
@@ -74,7 +81,13 @@ class HoppingWindows:
 
 @dataclass(frozen=True)
 class UnlimitedWindows:
-    """One window, from `start` for ever; earlier records are in none."""
+    """One window, from `start` for ever; earlier records are in none.
+
+    >>> UnlimitedWindows(start=100).windows_for(99)
+    []
+    >>> UnlimitedWindows(start=100).windows_for(100)
+    [Window(start=100, end=9223372036854775807)]
+    """
 
     start: int
     size = MAX_TIME
@@ -95,7 +108,19 @@ class UnlimitedWindows:
 
 @dataclass(frozen=True)
 class SlidingWindows:
-    """Windows that end at a record or start just after one: records that are at most `difference` apart share one."""
+    """Windows that end at a record or start just after one: records that are at most `difference` apart share one.
+
+    Both ends are inclusive. A window takes late records until stream time is more than `grace` past its end.
+
+    >>> builder = StreamsBuilder()
+    >>> windowed = builder.stream("in").group_by_key().windowed_by(SlidingWindows(10))
+    >>> windowed.count().to_stream().to("out")
+    >>> for result in run(builder, [("a", "x", 20), ("a", "y", 25)]):
+    ...     print(*result)
+    [a@10/20] 1 20
+    [a@21/31] 1 25
+    [a@15/25] 2 25
+    """
 
     difference: int
     grace: int
@@ -117,13 +142,26 @@ class SlidingWindows:
 
 @dataclass(frozen=True)
 class SessionWindows:
-    """Windows of activity: a session ends when a key has been silent for more than `gap`."""
+    """Windows of activity: a session ends when a key has been silent for more than `gap`.
+
+    Both ends are inclusive. A session takes late records until stream time is more than `gap` and `grace` past its end.
+
+    >>> builder = StreamsBuilder()
+    >>> windowed = builder.stream("in").group_by_key().windowed_by(SessionWindows(10))
+    >>> windowed.count().to_stream().to("out")
+    >>> for result in run(builder, [("a", "x", 0), ("a", "y", 10), ("a", "z", 21)]):
+    ...     print(*result)
+    [a@0/0] 1 0
+    [a@0/0] None 0
+    [a@0/10] 2 10
+    [a@21/21] 1 21
+    """
 
     gap: int
     grace: int
 
     def __init__(self, gap: int | timedelta, grace: int | timedelta = 0) -> None:
-        _set(self, gap=milliseconds(gap, "SessionWindows, gap", at_least=1))
+        _set(self, gap=milliseconds(gap, "SessionWindows, gap"))
         _set(self, grace=milliseconds(grace, "SessionWindows, grace"))
 
     @property
@@ -137,7 +175,12 @@ class JoinWindows:
     """How far apart in time two records may be to join.
 
     A left record at t joins right records from t - before to t + after; `difference` sets both. One of them may be
-    negative as long as their sum is not.
+    negative as long as their sum is not. `grace` is how much longer a record without a match waits for one.
+
+    >>> JoinWindows(10, grace=5)
+    JoinWindows(before=10, after=10, grace=5)
+    >>> JoinWindows(before=0, after=60_000)
+    JoinWindows(before=0, after=60000, grace=0)
     """
 
     before: int
@@ -182,18 +225,42 @@ TimeWindows = TumblingWindows | HoppingWindows | UnlimitedWindows
 
 @dataclass(frozen=True)
 class EmitStrategy:
-    """When a windowed aggregation puts out results: at every update, or once when the window closes."""
+    """When a windowed aggregation puts out results: at every update, or once when the window closes.
+
+    Without a cache, results are read from the store after the record that closes them was put in, and a store forgets
+    what is older than its retention. By default that is the windows' size and grace: when stream time jumps further,
+    results are lost, as in Kafka Streams. A larger `Materialized(retention=...)` keeps them.
+
+    >>> def count(retention):
+    ...     builder = StreamsBuilder()
+    ...     windowed = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10))
+    ...     final = windowed.emit_strategy(EmitStrategy.on_window_close())
+    ...     final.count(store=Materialized(retention=retention)).to_stream().to("out")
+    ...     return run(builder, [("a", "x", 5), ("a", "y", 25)], config={"statestore_cache_max_bytes": 0})
+    >>> count(retention=None)
+    []
+    >>> count(retention=1000)
+    [(Windowed(key='a', window=Window(start=0, end=10)), 1, 5)]
+    """
 
     on_close: bool
 
     @staticmethod
     def on_window_close() -> EmitStrategy:
-        """Put out one final result per window."""
+        """Put out one final result per window.
+
+        >>> EmitStrategy.on_window_close()
+        EmitStrategy(on_close=True)
+        """
         return EmitStrategy(True)
 
     @staticmethod
     def on_window_update() -> EmitStrategy:
-        """Put out every update (the default)."""
+        """Put out every update (the default).
+
+        >>> EmitStrategy.on_window_update()
+        EmitStrategy(on_close=False)
+        """
         return EmitStrategy(False)
 
 

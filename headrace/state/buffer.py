@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
 
 _TIME = struct.Struct(">q")
-_NEVER = (1 << 63) - 1
+_NOWHERE = _TIME.pack((1 << 63) - 1)
 # What Kafka Streams counts for an entry beside its bytes: buffer time; timestamp, offset and partition of the record.
 _ENTRY_OVERHEAD = 8
 _CONTEXT_OVERHEAD = 8 + 8 + 4
@@ -31,6 +31,8 @@ class Buffered(NamedTuple):
     timestamp: int
     headers: Headers
     topic: str
+    partition: int
+    offset: int
 
 
 class SuppressBuffer:
@@ -56,7 +58,8 @@ class SuppressBuffer:
         self._count_bytes = count_bytes
         self._records = cells.cell(f"{name}/records", 0)
         self._bytes = cells.cell(f"{name}/bytes", 0)
-        self._next_due = cells.cell(f"{name}/next_due", _NEVER)
+        # Where the entry is that is due first: what was taken before it is never looked at again.
+        self._next = cells.cell(f"{name}/next", _NOWHERE)
 
     @property
     def records(self) -> int:
@@ -71,10 +74,21 @@ class SuppressBuffer:
     @property
     def next_due(self) -> int:
         """Return the time of the entry that is due first."""
-        return self._next_due[0]  # type: ignore[no-any-return]
+        return _TIME.unpack_from(self._next[0])[0]  # type: ignore[no-any-return]
 
-    def put(self, due: int, key: Any, new: Any, old: Any, timestamp: int, headers: Headers, topic: str) -> None:
-        """Replace a key's update, or add it at its time."""
+    def put(
+        self,
+        due: int,
+        key: Any,
+        new: Any,
+        old: Any,
+        timestamp: int,
+        headers: Headers,
+        topic: str,
+        partition: int = -1,
+        offset: int = -1,
+    ) -> None:
+        """Replace a key's update, or add it at its time, with where the record came from that made it."""
         raw = self.key(key)
         freeze = self._codec.freeze
         frozen_new = None if new is None else freeze(new)
@@ -82,34 +96,38 @@ class SuppressBuffer:
         first_due = self._due.get(raw)
         if first_due is None:
             place = _TIME.pack(due) + raw
-            entry = Buffered(frozen_new, frozen_old, frozen_old, timestamp, headers, topic)
+            entry = Buffered(frozen_new, frozen_old, frozen_old, timestamp, headers, topic, partition, offset)
             self._due.put(raw, due)
             self._records[0] += 1
-            if due < self._next_due[0]:
-                self._next_due[0] = due
+            if place < self._next[0]:
+                self._next[0] = place
         else:
             place = _TIME.pack(first_due) + raw
             before = self._entries.get(place)
-            entry = Buffered(frozen_new, frozen_old, before.prior, timestamp, headers, topic)
+            entry = Buffered(frozen_new, frozen_old, before.prior, timestamp, headers, topic, partition, offset)
             if self._count_bytes:
                 self._bytes[0] -= self._size(raw, before)
         self._entries.put(place, entry)
         if self._count_bytes:
             self._bytes[0] += self._size(raw, entry)
 
-    def pop(self) -> tuple[Any, Any, Any, Buffered]:
-        """Take the entry that is due first; return its key, new and old value, and the entry."""
-        entries = self._entries.iterate(_TIME.pack(max(self._next_due[0], 0)), None)
-        place, entry = next(entries)
-        raw = place[8:]
-        self._due.put(raw, None)
-        self._entries.put(place, None)
-        self._records[0] -= 1
-        if self._count_bytes:
-            self._bytes[0] -= self._size(raw, entry)
-        following = next(entries, None)
-        self._next_due[0] = _NEVER if following is None else _TIME.unpack_from(following[0])[0]
-        return self._decode_key(raw), self._thaw(entry.new), self._thaw(entry.old), entry
+    def take_while(self, wanted: Callable[[], bool]) -> Iterator[tuple[Any, Any, Any, Buffered]]:
+        """Take the entries that are due first, as long as more are wanted: key, new and old value, and the entry."""
+        if not wanted():
+            return
+        entries = self._entries.iterate(self._next[0], None)
+        current = next(entries, None)
+        while current is not None and wanted():
+            place, entry = current
+            raw = place[8:]
+            self._due.delete(raw)
+            self._entries.delete(place)
+            self._records[0] -= 1
+            if self._count_bytes:
+                self._bytes[0] -= self._size(raw, entry)
+            current = next(entries, None)
+            self._next[0] = _NOWHERE if current is None else current[0]
+            yield self._decode_key(raw), self._thaw(entry.new), self._thaw(entry.old), entry
 
     def prior_value(self, key: Any) -> tuple[Any] | None:
         """Return the value before a waiting key's first update, in a tuple; None when the key does not wait."""
@@ -147,12 +165,12 @@ def _entry_codec(codec: Codec) -> tuple[Callable[[Buffered], bytes], Callable[[b
         return None if data is None else codec.decode(data)
 
     def encode(entry: Buffered) -> bytes:
-        new, old, prior, timestamp, headers, topic = entry
-        return encoder.encode((to_bytes(new), to_bytes(old), to_bytes(prior), timestamp, headers, topic))
+        new, old, prior, *record = entry
+        return encoder.encode((to_bytes(new), to_bytes(old), to_bytes(prior), *record))
 
     def decode(data: bytes) -> Buffered:
-        new, old, prior, timestamp, headers, topic = decoder.decode(data)
+        new, old, prior, timestamp, headers, *place = decoder.decode(data)
         pairs = [(name, value) for name, value in headers]
-        return Buffered(from_bytes(new), from_bytes(old), from_bytes(prior), timestamp, pairs, topic)
+        return Buffered(from_bytes(new), from_bytes(old), from_bytes(prior), timestamp, pairs, *place)
 
     return encode, decode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +20,8 @@ from headrace.state.unmatched import UnmatchedStore
 from headrace.state.versioned import VersionedStore
 from headrace.state.window import WindowStore
 
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
 Store: TypeAlias = (
     KeyValueStore[Any, Any]
     | WindowStore[Any, Any]
@@ -33,7 +36,13 @@ Make: TypeAlias = Callable[[str, Callable[[Serde[Any] | None, str], Serde[Any]],
 
 @dataclass(frozen=True)
 class StoreBuilder:
-    """What a store is to be. Equal builders make the same store."""
+    """What a store is to be. Equal builders make the same store.
+
+    Made by `Stores`; `topology.add_state_store` and `builder.add_state_store` take it.
+
+    >>> Stores.key_value("sums") == Stores.key_value("sums")
+    True
+    """
 
     name: str
     kind: str
@@ -43,12 +52,20 @@ class StoreBuilder:
     logging: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise TopologyError(f"a store needs a name; expected a non-empty str, got {self.name!r}")
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise TopologyError(
+                f"a store needs a name of up to 249 letters, digits, '.', '_' and '-', got {self.name!r}"
+            )
 
 
 class Stores:
-    """Builders of the stores a processor can use; add one with `add_state_store`."""
+    """Builders of the stores a processor can use; add one with `add_state_store`.
+
+    A serde that is not given is the configured default. Keys are kept in the order of their serialized bytes.
+
+    >>> Stores.key_value("sums", serdes.String, serdes.Long).name
+    'sums'
+    """
 
     @staticmethod
     def key_value(
@@ -63,7 +80,21 @@ class Stores:
     ) -> StoreBuilder:
         """Describe a key-value store.
 
-        `in_memory` is accepted as Kafka Streams has it; where the engine keeps its images does not depend on it.
+        `in_memory` is accepted as Kafka Streams has it; where the engine keeps its images does not depend on it. A
+        `timestamped` store gives and takes `ValueAndTimestamp`.
+
+        >>> class Latest(Processor):
+        ...     def process(self, record):
+        ...         store = self.context.state_store("latest")
+        ...         known = store.get(record.key)
+        ...         if known is None or known.timestamp <= record.timestamp:
+        ...             store.put(record.key, ValueAndTimestamp(record.value, record.timestamp))
+        ...             self.context.forward(record)
+        >>> builder = StreamsBuilder()
+        >>> _ = builder.add_state_store(Stores.key_value("latest", serdes.String, serdes.Json, timestamped=True))
+        >>> builder.stream("in").process(Latest, "latest").to("out")
+        >>> run(builder, [("a", 1, 5), ("a", 2, 3), ("a", 3, 7)])
+        [('a', 1, 5), ('a', 3, 7)]
         """
         keys, values = _optional(key_serde), _optional(value_serde)
 
@@ -87,7 +118,23 @@ class Stores:
         caching: bool = False,
         logging: bool = True,
     ) -> StoreBuilder:
-        """Describe a window store."""
+        """Describe a window store: a value for every key and window start.
+
+        It no longer shows windows that start `retention` or more before the latest start. With `retain_duplicates` a
+        window holds several values.
+
+        >>> class PerTen(Processor):
+        ...     def process(self, record):
+        ...         sums, start = self.context.state_store("sums"), record.timestamp // 10 * 10
+        ...         sums.put(record.key, (sums.fetch(record.key, start) or 0) + record.value, start)
+        ...         so_far = [(key.window.start, value) for key, value in sums.fetch(record.key, 0, start)]
+        ...         self.context.forward(record.with_value(so_far))
+        >>> builder = StreamsBuilder()
+        >>> _ = builder.add_state_store(Stores.window("sums", retention=20, window_size=10))
+        >>> builder.stream("in").process(PerTen, "sums").to("out")
+        >>> run(builder, [("a", 1, 0), ("a", 2, 5), ("a", 3, 10), ("a", 4, 20)])
+        [('a', [[0, 1]], 0), ('a', [[0, 3]], 5), ('a', [[0, 3], [10, 3]], 10), ('a', [[10, 3], [20, 4]], 20)]
+        """
         keys, values = _optional(key_serde), _optional(value_serde)
         kept, size = milliseconds(retention, "retention"), milliseconds(window_size, "window_size")
         if kept < size:
@@ -109,7 +156,8 @@ class Stores:
                 keep_oldest=keep_oldest,
             )
 
-        options = (*_describe(keys, values), ("window_size", size), ("duplicates", retain_duplicates))
+        spans = ("retention", kept), ("window_size", size)
+        options = (*_describe(keys, values), *spans, ("duplicates", retain_duplicates))
         return StoreBuilder(name, "timestamped-window" if timestamped else "window", make, options, caching, logging)
 
     @staticmethod
@@ -123,7 +171,25 @@ class Stores:
         caching: bool = False,
         logging: bool = True,
     ) -> StoreBuilder:
-        """Describe a session store."""
+        """Describe a session store: a value for every key and session.
+
+        It no longer shows sessions that ended `retention` or more before the latest end.
+
+        >>> class Visits(Processor):
+        ...     def process(self, record):
+        ...         visits, now = self.context.state_store("visits"), record.timestamp
+        ...         start = now
+        ...         for visit, _ in list(visits.find_sessions(record.key, now - 10, now + 10)):
+        ...             start = min(start, visit.window.start)
+        ...             visits.remove(visit)
+        ...         visits.put(Windowed(record.key, Window(start, now)), record.value)
+        ...         self.context.forward(record.with_value([start, now]))
+        >>> builder = StreamsBuilder()
+        >>> _ = builder.add_state_store(Stores.session("visits", retention=1000))
+        >>> builder.stream("in").process(Visits, "visits").to("out")
+        >>> run(builder, [("a", "x", 0), ("a", "y", 8), ("a", "z", 30)])
+        [('a', [0, 0], 0), ('a', [0, 8], 8), ('a', [30, 30], 30)]
+        """
         keys, values = _optional(key_serde), _optional(value_serde)
         kept = milliseconds(retention, "retention")
 
@@ -138,7 +204,7 @@ class Stores:
                 keep_oldest=keep_oldest,
             )
 
-        return StoreBuilder(name, "session", make, _describe(keys, values), caching, logging)
+        return StoreBuilder(name, "session", make, (*_describe(keys, values), ("retention", kept)), caching, logging)
 
     @staticmethod
     def versioned(
@@ -149,7 +215,22 @@ class Stores:
         history_retention: int | timedelta,
         logging: bool = True,
     ) -> StoreBuilder:
-        """Describe a versioned store."""
+        """Describe a versioned store: what a key's value was at a time.
+
+        Versions are kept for `history_retention`, the latest for ever. `get` gives a `VersionedRecord`.
+
+        >>> class PriceThen(Processor):
+        ...     def process(self, record):
+        ...         prices = self.context.state_store("prices")
+        ...         prices.put(record.key, record.value, record.timestamp)
+        ...         then = prices.get(record.key, as_of=10)
+        ...         self.context.forward(record.with_value(None if then is None else then.value))
+        >>> builder = StreamsBuilder()
+        >>> _ = builder.add_state_store(Stores.versioned("prices", history_retention=1000))
+        >>> builder.stream("in").process(PriceThen, "prices").to("out")
+        >>> run(builder, [("tea", 3, 5), ("tea", 4, 12), ("tea", 5, 8)])
+        [('tea', 3, 5), ('tea', 3, 12), ('tea', 5, 8)]
+        """
         keys, values = _optional(key_serde), _optional(value_serde)
         history = milliseconds(history_retention, "history_retention")
 
@@ -158,7 +239,8 @@ class Stores:
                 name, serde(keys, "key"), serde(values, "value"), image, cells, history_retention=history
             )
 
-        return StoreBuilder(name, "versioned", make, _describe(keys, values), False, logging)
+        options = (*_describe(keys, values), ("history_retention", history))
+        return StoreBuilder(name, "versioned", make, options, False, logging)
 
 
 def suppress_buffer(
@@ -181,7 +263,7 @@ def unmatched_store(
 
     def make(name: str, serde: Any, image: Image, cells: Cells) -> Store:
         return UnmatchedStore(
-            name, serde(key_serde, "key"), serde(left_serde, "value"), serde(right_serde, "value"), image
+            name, serde(key_serde, "key"), serde(left_serde, "value"), serde(right_serde, "value"), image, cells
         )
 
     return StoreBuilder(name, "unmatched", make, (*_describe(key_serde, left_serde), ("right", repr(right_serde))))

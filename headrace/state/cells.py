@@ -26,6 +26,11 @@ class Cells:
             self._cells[name] = [self._restored.pop(name, default)]
         return self._cells[name]
 
+    def renew(self, name: str, value: Any) -> list[Any]:
+        """Return a new cell of that name; who has the one before can no longer change it."""
+        self._cells[name] = [value]
+        return self._cells[name]
+
     def values(self) -> dict[str, Any]:
         """Return what every cell holds, including restored ones that nobody asked for yet."""
         return self._restored | {name: cell[0] for name, cell in self._cells.items()}

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.errors import SerializationError
 from headrace.records import ValueAndTimestamp
 from headrace.serdes import Serde
+from headrace.serdes.wording import shown
 
 _TIMESTAMP = struct.Struct(">q")
 
@@ -67,10 +68,14 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
 
     def freeze(entry: tuple[Any, int]) -> Any:
         value, timestamp = entry
-        return new(ValueAndTimestamp, entry if value.__class__ is exact else (inner_freeze(value), timestamp))
+        if value.__class__ is exact:
+            return new(ValueAndTimestamp, entry)
+        frozen = inner_freeze(value)
+        return None if frozen is None else new(ValueAndTimestamp, (frozen, timestamp))
 
     def encode(entry: Any) -> bytes:
-        return pack(entry[1]) + inner_encode(entry[0])
+        value, timestamp = entry
+        return pack(timestamp) + inner_encode(value)
 
     def decode(data: bytes) -> Any:
         return ValueAndTimestamp(inner_decode(data[8:]), unpack(data)[0])
@@ -84,6 +89,15 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
     return Codec(freeze, thaw, encode, decode)
 
 
+def with_timestamp(store: str, entry: Any) -> Any:
+    """Return what a user puts into a timestamped store, or raise when it has no timestamp."""
+    if entry is None or (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[1], int)):
+        return entry
+    raise SerializationError(
+        f"store '{store}': it keeps timestamps, expected ValueAndTimestamp(value, timestamp), got {shown(entry)}"
+    )
+
+
 def key_encoder(store: str, serde: Serde[Any]) -> Callable[[Any], bytes]:
     """Return the function that turns a store's key into bytes."""
     encoder = serde.encoder(store)
@@ -92,14 +106,24 @@ def key_encoder(store: str, serde: Serde[Any]) -> Callable[[Any], bytes]:
         try:
             return encoder(key)
         except Exception:
-            return _explain(store, serde, key)
+            return _explain(store, serde, key, "key")
 
-    return encode_key
+    def encode_checked(key: Any) -> bytes:
+        try:
+            data = encoder(key)
+        except Exception:
+            return _explain(store, serde, key, "key")
+        if data is None or key is None:
+            raise SerializationError(f"store '{store}': expected a key, got {key!r}, which is null to {serde!r}")
+        return data
+
+    # The encoder of an exact type neither takes None nor gives it.
+    return encode_key if serde.exact_type is not None else encode_checked
 
 
-def _explain(store: str, serde: Serde[Any], value: Any) -> bytes:
+def _explain(store: str, serde: Serde[Any], value: Any, part: str = "value") -> bytes:
     if value is None:
-        raise SerializationError(f"store '{store}': a key or value that must be there is None")
+        raise SerializationError(f"store '{store}': expected a {part}, got None")
     try:
         data = serde.serialize(store, value)
     except SerializationError as error:

@@ -60,7 +60,7 @@ class MemorySpace:
         return self._entries(self._map.iterate(low, high, reverse=reverse))
 
     def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return self._entries(self._map.iterate_by_position(low, high))
+        return self._entries(self._map.iterate_by_position(low, high)) if self._map.data else iter(())
 
     def _entries(self, keys: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
         data = self._map.data
@@ -70,11 +70,7 @@ class MemorySpace:
                 yield key, value
 
     def apply(self, changes: Changes) -> None:
-        for key, value in changes.items():
-            if value is None:
-                self._map.delete(key)
-            else:
-                self._map.put(key, value)
+        self._map.update(changes)
 
     def __len__(self) -> int:
         return len(self._map.data)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from headrace.errors import SerializationError
+from headrace.records import ValueAndTimestamp
 from headrace.serdes import Serde
-from headrace.state.codec import key_encoder, plain_codec, timestamped_codec
+from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, with_timestamp
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
 
@@ -34,21 +35,35 @@ class KeyValueStore(Generic[K, V]):
         self._thaw = codec.thaw
         self.value_is_exact = value_serde.exact_type is not None
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
-        freeze, thaw, put = codec.freeze, codec.thaw, overlay.put
+        freeze, thaw, put, delete = codec.freeze, codec.thaw, overlay.put, overlay.delete
+        live, dirty, exact, new = overlay.live, overlay.dirty, value_serde.exact_type, tuple.__new__
 
         def read_thawed(key: bytes) -> Any:
             entry = overlay.get(key)
             return None if entry is None else thaw(entry)  # type: ignore[misc]
 
         def write_plain(key: bytes, value: Any) -> None:
-            put(key, None if value is None else freeze(value))
+            if value is None:
+                delete(key)
+            else:
+                put(key, freeze(value))
 
         def write_timestamped(key: bytes, value: Any, timestamp: int) -> None:
-            put(key, None if value is None else freeze((value, timestamp)))
+            # The way of every aggregate: what `put` and `freeze` do, without the calls.
+            if value.__class__ is exact:
+                live[key] = new(ValueAndTimestamp, (value, timestamp))
+                dirty[key] = None
+            elif value is None:
+                delete(key)
+            else:
+                put(key, freeze((value, timestamp)))
+
+        def put_timestamped(key: bytes, entry: Any) -> None:
+            write_plain(key, with_timestamp(name, entry))
 
         self.read: Callable[[bytes], Any] = overlay.get if thaw is None else read_thawed
         self.write: Callable[..., None] = write_timestamped if timestamped else write_plain
-        self._put: Callable[[bytes, Any], None] = write_plain
+        self._put: Callable[[bytes, Any], None] = put_timestamped if timestamped else write_plain
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, or None."""
@@ -58,7 +73,7 @@ class KeyValueStore(Generic[K, V]):
         """Set the value of a key; None deletes it."""
         self._put(self.key(key), value)
 
-    def put_if_absent(self, key: K, value: V) -> V | None:
+    def put_if_absent(self, key: K, value: V | None) -> V | None:
         """Set the value of a key that has none; return the value there was."""
         raw = self.key(key)
         old = self.read(raw)

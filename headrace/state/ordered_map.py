@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -27,28 +27,21 @@ class OrderedMap(Generic[T]):
         self._by_key: Any = None
         self._by_position: Any = None
 
-    def put(self, key: bytes, value: T) -> None:
-        data = self.data
-        if key not in data:
-            if self._by_key is not None:
-                self._by_key.add(key)
-            if self._by_position is not None:
-                self._by_position.add(key)
-        data[key] = value
-
-    def delete(self, key: bytes) -> None:
-        if self.data.pop(key, None) is not None:
-            if self._by_key is not None:
-                self._by_key.remove(key)
-            if self._by_position is not None:
-                self._by_position.remove(key)
-
-    def clear(self) -> None:
-        self.data.clear()
-        if self._by_key is not None:
-            self._by_key.clear()
-        if self._by_position is not None:
-            self._by_position.clear()
+    def update(self, changes: Mapping[bytes, T | None]) -> None:
+        """Put several entries; None deletes."""
+        data, new, gone = self.data, [], []
+        for key, value in changes.items():
+            if value is not None:
+                if key not in data:
+                    new.append(key)
+                data[key] = value
+            elif data.pop(key, None) is not None:
+                gone.append(key)
+        for order in (self._by_key, self._by_position):
+            if order is not None:
+                for key in gone:
+                    order.remove(key)
+                order.update(new)
 
     def between(self, low: bytes | None, high: bytes | None) -> list[bytes]:
         """Return the keys from low to high, both included, at once."""
@@ -56,14 +49,14 @@ class OrderedMap(Generic[T]):
 
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
         """Walk the keys from low to high, both included; entries may change meanwhile."""
-        return _in_chunks(self._keys().irange, low, high, reverse, None)
+        return in_chunks(self._keys().irange, low, high, reverse, None)
 
     def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[bytes]:
         """Walk the keys whose position is from low to high, both included; entries may change meanwhile."""
         assert self.position is not None
         if self._by_position is None:
             self._by_position = SortedKeyList(self.data, key=self.position)
-        return _in_chunks(self._by_position.irange_key, low, high, False, self.position)
+        return in_chunks(self._by_position.irange_key, low, high, False, self.position)
 
     def _keys(self) -> Any:
         if self._by_key is None:
@@ -71,7 +64,7 @@ class OrderedMap(Generic[T]):
         return self._by_key
 
 
-def _in_chunks(
+def in_chunks(
     irange: Callable[..., Iterator[bytes]],
     low: bytes | None,
     high: bytes | None,

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
-from headrace.state.image import Changes, Space
-from headrace.state.ordered_map import OrderedMap, Position
+from sortedcontainers import SortedKeyList, SortedList
 
-_ABSENT = object()
+from headrace.state.image import Changes, Space
+from headrace.state.ordered_map import Position, in_chunks
+
+ABSENT: Any = object()
+"""What `live.get` gives for a key that was not touched yet."""
 
 
 class Overlay:
     """Read through to an image and keep what was touched as objects until the commit.
 
     The first touch of a key reads the image, later ones do not. `live` maps a key to its object, or to None when the
-    key is absent or deleted; operators on the hot path read it directly. Values are turned into bytes once, at the
-    commit, however often they changed.
+    key is absent or deleted; `dirty` has the keys that changed. Stores on the hot path use both directly. Values are
+    turned into bytes once, at the commit, however often they changed.
+
+    A put is two dict entries and nothing else. Keys are put in order when a range is asked for: `live` remembers the
+    order of insertion, so the keys that are new since the last range are its last ones.
     """
 
-    __slots__ = ("_decode", "_dirty", "_encode", "_map", "_position", "_space", "live")
+    __slots__ = (
+        "_by_key",
+        "_by_position",
+        "_decode",
+        "_encode",
+        "_grouped",
+        "_groups",
+        "_position",
+        "_space",
+        "_suffix",
+        "dirty",
+        "live",
+    )
 
     def __init__(
         self,
@@ -27,56 +47,116 @@ class Overlay:
         encode: Callable[[Any], bytes],
         decode: Callable[[bytes], Any],
         position: Position | None = None,
+        suffix: int = 0,
     ) -> None:
+        """Lay over a space; keys that differ in their last `suffix` bytes only form a group for `between`."""
         self._space = space
         self._encode = encode
         self._decode = decode
         self._position = position
-        self._map: OrderedMap[Any] = OrderedMap(position)
-        self._dirty: dict[bytes, None] = {}  # in the order of first change: a batch run again gives the same bytes
-        self.live: dict[bytes, Any] = self._map.data
+        self._suffix = suffix
+        self.live: dict[bytes, Any] = {}
+        self.dirty: dict[bytes, None] = {}  # in the order of first change: a batch run again gives the same bytes
+        self._by_key: Any = None
+        self._by_position: Any = None
+        self._groups: dict[bytes, list[bytes]] = {}
+        self._grouped = 0
 
     def get(self, key: bytes) -> Any:
-        value = self.live.get(key, _ABSENT)
-        return self.load(key) if value is _ABSENT else value
+        value = self.live.get(key, ABSENT)
+        return self.load(key) if value is ABSENT else value
 
     def load(self, key: bytes) -> Any:
         """Read a key that is not live yet."""
         data = self._space.get(key)
-        value = None if data is None else self._decode(data)
-        self._map.put(key, value)
+        value = self.live[key] = None if data is None else self._decode(data)
         return value
 
     def put(self, key: bytes, value: Any) -> None:
-        """Set a key, or delete it with None."""
-        self._map.put(key, value)
-        self._dirty[key] = None
+        """Set a key."""
+        self.live[key] = value
+        self.dirty[key] = None
 
-    def between(self, low: bytes | None, high: bytes | None) -> list[tuple[bytes, Any]]:
-        """Return the entries from low to high, both included, at once."""
-        committed = self._space.between(low, high)
+    def delete(self, key: bytes) -> None:
+        """Delete a key; one that the image does not have leaves no trace, so that nothing has to skip it later."""
+        if self._space.get(key) is not None:
+            self.live[key] = None
+            self.dirty[key] = None
+        elif key in self.live:
+            del self.live[key]
+            self.dirty.pop(key, None)
+            if self._by_key is not None:
+                self._by_key.discard(key)
+            if self._by_position is not None:
+                self._by_position.discard(key)
+            if self._grouped:
+                self._ungroup(key)
+
+    def between(self, group: bytes, low: bytes, high: bytes) -> list[tuple[bytes, Any]]:
+        """Return the entries of a group, both bounds included, at once.
+
+        Bounds are whole keys of the group: only keys of the group's own length count.
+        """
         live = self.live
-        mine = self._map.between(low, high) if live else []
+        if len(live) != self._grouped:
+            self._group_new_keys()
+        mine = self._groups.get(group, ())
+        mine = mine[bisect_left(mine, low) : bisect_right(mine, high)] if mine else ()
+        committed = self._space.between(low, high)
         if not committed:
             return [(key, live[key]) for key in mine if live[key] is not None]
-        decode = self._decode
+        decode, length = self._decode, len(low)
+        merged = {key: decode(data) for key, data in committed if key not in live and len(key) == length}
         if not mine:
-            return [(key, decode(data)) for key, data in committed]
-        merged = {key: decode(data) for key, data in committed if key not in live}
+            return list(merged.items())
         merged.update((key, live[key]) for key in mine if live[key] is not None)
         return sorted(merged.items())
 
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Any]]:
         """Walk the entries from low to high, both included; entries may change meanwhile."""
-        mine = self._map.iterate(low, high, reverse=reverse)
+        if self._by_key is None:
+            self._by_key = SortedList(self.live)
+        mine = in_chunks(self._ranges(self._by_key, "irange"), low, high, reverse, None)
         committed = self._space.iterate(low, high, reverse=reverse)
         return self._merge(mine, committed, None, reverse)
 
     def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, Any]]:
         """Walk the entries whose position is from low to high, both included, in that order."""
-        mine = self._map.iterate_by_position(low, high)
+        position = self._position
+        assert position is not None
+        if self._by_position is None:
+            self._by_position = SortedKeyList(self.live, key=position)
+        mine = in_chunks(self._ranges(self._by_position, "irange_key"), low, high, False, position)
         committed = self._space.iterate_by_position(low, high)
-        return self._merge(mine, committed, self._position, False)
+        return self._merge(mine, committed, position, False)
+
+    def _ranges(self, order: Any, method: str) -> Callable[..., Iterator[bytes]]:
+        """Return the method of a sorted list that gives a range of it, taking in the new keys first."""
+
+        def keys(*bounds: Any) -> Iterator[bytes]:
+            new = len(self.live) - len(order)
+            if new > 0:  # less, when a commit came during the walk
+                order.update(islice(reversed(self.live), new))
+            return getattr(order, method)(*bounds)  # type: ignore[no-any-return]
+
+        return keys
+
+    def _group_new_keys(self) -> None:
+        live, groups, suffix = self.live, self._groups, self._suffix
+        for key in reversed(list(islice(reversed(live), len(live) - self._grouped))):
+            group = groups.setdefault(key[:-suffix], [])
+            if not group or group[-1] < key:
+                group.append(key)
+            else:
+                insort(group, key)
+        self._grouped = len(live)
+
+    def _ungroup(self, key: bytes) -> None:
+        group = self._groups.get(key[: -self._suffix], [])
+        index = bisect_left(group, key)
+        if index < len(group) and group[index] == key:
+            del group[index]
+            self._grouped -= 1
 
     def _merge(
         self,
@@ -88,6 +168,7 @@ class Overlay:
         live = self.live
         mine_key = next(mine, None)
         entry = next(committed, None)
+        taken: bytes | None = None
         while mine_key is not None or entry is not None:
             if mine_key is None:
                 take_mine = False
@@ -98,14 +179,19 @@ class Overlay:
                 take_mine = first >= second if reverse else first <= second
             if take_mine:
                 assert mine_key is not None
-                value = live.get(mine_key)
-                if value is not None:
-                    yield mine_key, value
+                value = live.get(mine_key, ABSENT)
+                if value is not ABSENT:  # else a commit came during the walk, and the image has it
+                    taken = mine_key
+                    if value is not None:
+                        yield mine_key, value
                 mine_key = next(mine, None)
             else:
                 assert entry is not None
-                if entry[0] not in live:
-                    yield entry[0], self._decode(entry[1])
+                key = entry[0]
+                # A key that became live since `mine` passed its place comes up here only.
+                value = live.get(key, ABSENT) if key != taken else None
+                if value is not None:
+                    yield key, self._decode(entry[1]) if value is ABSENT else value
                 entry = next(committed, None)
 
     def commit(self, *, expired_before: bytes | None = None) -> Changes:
@@ -115,7 +201,7 @@ class Overlay:
         """
         live, encode = self.live, self._encode
         changes: Changes = {}
-        for key in self._dirty:
+        for key in self.dirty:
             value = live[key]
             changes[key] = None if value is None else encode(value)
         if expired_before is not None:
@@ -127,14 +213,16 @@ class Overlay:
                 changes[key] = None
         if changes:
             self._space.apply(changes)
-        self._dirty.clear()
-        self._map.clear()
+        self.dirty.clear()
+        live.clear()
+        self._by_key = self._by_position = None
+        if self._grouped:
+            self._groups.clear()
+            self._grouped = 0
         return changes
 
     def __len__(self) -> int:
         """Return about how many entries there are."""
         live = self.live
-        if not live:
-            return len(self._space)
         get = self._space.get
-        return len(self._space) + sum((live[key] is not None) - (get(key) is not None) for key in self._dirty)
+        return len(self._space) + sum((live[key] is not None) - (get(key) is not None) for key in self.dirty)

@@ -31,7 +31,8 @@ class SessionStore(Generic[K, V]):
 
     Bytes of an entry's key: the key's, the end and the start (8 each, big-endian), as in Kafka Streams. The store
     remembers the latest end ever put and no longer shows sessions that ended `retention` or more before it
-    (`keep_oldest`: more than `retention` before it). `key`, `read`, `write` and `scan` are for operators.
+    (`keep_oldest`: `scan_by_time` still walks those that ended exactly `retention` before). `key`, `read`, `write`,
+    `scan` and `scan_by_time` are for operators.
     """
 
     def __init__(
@@ -50,41 +51,56 @@ class SessionStore(Generic[K, V]):
         self.value_is_exact = value_serde.exact_type is not None
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
         codec = plain_codec(name, value_serde)
-        self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position)
+        self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position, suffix=16)
         self._decode_key = key_serde.decoder(name)
         self._freeze, self._thaw = codec.freeze, codec.thaw
-        # The least end that is still shown; it only rises.
+        # The latest end ever put, and the least that is still kept; both only rise.
+        self._latest = cells.cell(f"{name}/latest", -_MAX_TIME)
         self._floor = cells.cell(f"{name}/floor", -_MAX_TIME)
         self._lag = retention - (0 if keep_oldest else 1)
+        self._hidden = 1 if keep_oldest else 0
         self._expired_to = -_MAX_TIME
+
+    def keep_longer(self, time: int) -> None:
+        """Show sessions for that much longer than the retention; operators that need it say so before they begin."""
+        self._lag = self.retention - 1 + time
 
     def read(self, key: bytes, start: int, end: int) -> Any:
         """Return the value of one session of a serialized key, or None."""
-        if end < self._floor[0]:
+        if end < self._floor[0] + self._hidden:
             return None
         entry = self._overlay.get(key + _SUFFIX.pack(end, start))
         return entry if self._thaw is None or entry is None else self._thaw(entry)
 
     def write(self, key: bytes, start: int, end: int, value: Any) -> None:
         """Set the value of one session of a serialized key; None deletes it."""
-        floor = self._floor
-        if end - self._lag > floor[0]:
-            floor[0] = end - self._lag
+        latest, floor = self._latest, self._floor
+        if end > latest[0]:
+            latest[0] = end
+            if end - self._lag > floor[0]:
+                floor[0] = end - self._lag
         elif end < floor[0]:
             return
-        self._overlay.put(key + _SUFFIX.pack(end, start), None if value is None else self._freeze(value))
+        place = key + _SUFFIX.pack(end, start)
+        if value is None:
+            self._overlay.delete(place)
+        else:
+            self._overlay.put(place, self._freeze(value))
 
     def scan(self, key: bytes, earliest_end: int, latest_start: int) -> list[tuple[int, int, Any]]:
         """Return (start, end, value) of a serialized key's sessions in that range, by end."""
-        low = key + _SUFFIX.pack(max(earliest_end, self._floor[0], 0), 0)
-        entries = self._overlay.between(low, key + _SUFFIX.pack(_MAX_TIME, _MAX_TIME))
+        earliest_end, latest_end = max(earliest_end, self._floor[0] + self._hidden, 0), self._latest[0]
+        if latest_end < earliest_end:
+            return []
+        # No session ends after the latest end ever put: a bound that leaves out the keys that begin with this one.
+        low, high = key + _SUFFIX.pack(earliest_end, 0), key + _SUFFIX.pack(latest_end, _MAX_TIME)
+        entries = self._overlay.between(key, low, high)
         found = []
-        length, thaw = len(key) + 16, self._thaw
-        for raw, entry in entries:
-            if len(raw) == length:
-                end, start = _SUFFIX.unpack_from(raw, length - 16)
-                if start <= latest_start:
-                    found.append((start, end, entry if thaw is None else thaw(entry)))
+        length, thaw = len(key), self._thaw
+        for place, entry in entries:
+            end, start = _SUFFIX.unpack_from(place, length)
+            if start <= latest_start:
+                found.append((start, end, entry if thaw is None else thaw(entry)))
         return found
 
     def scan_by_time(self, earliest_end: int, latest_end: int) -> Iterator[tuple[bytes, int, int, Any]]:
@@ -121,10 +137,10 @@ class SessionStore(Generic[K, V]):
 
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """Walk all sessions of all keys, by key, end and start."""
-        thaw, floor = self._thaw, self._floor
+        thaw, floor = self._thaw, self._floor[0] + self._hidden
         for raw, entry in self._overlay.iterate(None, None):
             end, start = _SUFFIX.unpack_from(raw, len(raw) - 16)
-            if end >= floor[0]:
+            if end >= floor:
                 key = self._decode_key(raw[:-16])
                 yield Windowed(key, Window(start, end)), entry if thaw is None else thaw(entry)
 

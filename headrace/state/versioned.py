@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from headrace.errors import StreamsError
 from headrace.records import ValueAndTimestamp
 from headrace.serdes import Serde
 from headrace.state.cells import Cells
-from headrace.state.codec import key_encoder, plain_codec
+from headrace.state.codec import Codec, key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-_TIME = struct.Struct(">Q")
-_OFFSET = 1 << 63  # shifts signed times so that their bytes sort as the times do
-_MAX_TIME = (1 << 63) - 1
+_TIME = struct.Struct(">q")
+_MAX_TIME = 0x7FFFFFFFFFFFFFFF
 _DELETED = b"\0"
 _PRESENT = b"\1"
+_NOT_PUT = -1
 
 
 class VersionedRecord(NamedTuple, Generic[V]):
@@ -31,11 +32,18 @@ class VersionedRecord(NamedTuple, Generic[V]):
     valid_to: int | None = None
 
 
+def _position(place: bytes) -> bytes:
+    """Order by the time a version stopped to hold, then key."""
+    return place[-8:] + place[:-8]
+
+
 class VersionedStore(Generic[K, V]):
     """The values a key has had during `history_retention`, and its latest one for ever.
 
-    Bytes of an entry's key: the key's and the time from which the version holds (8). A put that is older than the
-    history is refused.
+    The latest values are in one space, by key. Those they have replaced are in another: bytes of such an entry's key
+    are the key's and the time at which the version stopped to hold (8, big-endian), so what nobody can ask for any more
+    is found by time and dropped. A put that is older than the history is refused. `key`, `read` and `write` are for
+    operators.
     """
 
     def __init__(
@@ -55,15 +63,13 @@ class VersionedStore(Generic[K, V]):
         codec = plain_codec(name, value_serde)
         self.value_is_exact = value_serde.exact_type is not None
         self._freeze, self._thaw = codec.freeze, codec.thaw
-
-        def encode(entry: tuple[Any]) -> bytes:
-            return _DELETED if entry[0] is None else _PRESENT + codec.encode(entry[0])
-
-        def decode(data: bytes) -> tuple[Any]:
-            return (None,) if data == _DELETED else (codec.decode(data[1:]),)
-
-        self._overlay = Overlay(image.space(name), encode, decode)
+        encode, decode = _version_codec(codec)
+        # Both keep (start, value); a value of None in the history is a time without one.
+        self._latest = Overlay(image.space(name), encode, decode)
+        history = image.space(f"{name}/history", _position)
+        self._history = Overlay(history, encode, decode, _position, suffix=8)
         self._observed = cells.cell(f"{name}/observed", -1)
+        self._expired_to = -_MAX_TIME
 
     def put(self, key: K, value: V | None, timestamp: int) -> int | None:
         """Add a version; return when it stops holding, or None when it is the latest.
@@ -74,38 +80,41 @@ class VersionedStore(Generic[K, V]):
 
     def write(self, raw: bytes, value: V | None, timestamp: int) -> int | None:
         """Add a version of a serialized key: for operators."""
-        observed = self._observed
-        if timestamp < observed[0] - self.history_retention:
-            return -1
-        observed[0] = max(observed[0], timestamp)
-        following = self._first(raw, timestamp + 1, _MAX_TIME, reverse=False)
+        if timestamp < 0:
+            raise StreamsError(f"store '{self.name}': expected a timestamp of at least 0, got {timestamp}")
+        if timestamp < self._observed[0] - self.history_retention:
+            return _NOT_PUT
+        self._observed[0] = max(self._observed[0], timestamp)
         frozen = None if value is None else self._freeze(value)
-        self._overlay.put(raw + _TIME.pack(timestamp + _OFFSET), (frozen,))
-        self._forget_history(raw)
-        return None if following is None else following[0]
+        latest = self._latest.get(raw)
+        if latest is None:
+            deleted_at = self._deleted_at(raw)
+            is_latest = deleted_at is None or deleted_at <= timestamp
+        else:
+            is_latest = latest[0] <= timestamp
+        if is_latest:
+            self._replace_latest(raw, latest, timestamp, frozen)
+            return None
+        return self._insert(raw, latest, timestamp, frozen)
 
     def get(self, key: K, as_of: int | None = None) -> VersionedRecord[V] | None:
         """Return the latest version of a key, or the one that held at a time; None where it was deleted or unknown."""
-        return self._get(self.key(key), as_of)
+        raw = self.key(key)
+        latest = self._latest.get(raw)
+        if latest is not None and (as_of is None or latest[0] <= as_of):
+            return VersionedRecord(self._thawed(latest[1]), latest[0])
+        if as_of is None or as_of < self._observed[0] - self.history_retention:
+            return None
+        found = self._holding_after(raw, as_of)
+        if found is None or found[1] > as_of or found[2] is None:
+            return None
+        valid_to, start, value = found
+        return VersionedRecord(self._thawed(value), start, valid_to)
 
     def read(self, raw: bytes) -> ValueAndTimestamp[V] | None:
         """Return the latest value of a serialized key with its time: for operators."""
-        record = self._get(raw, None)
-        return None if record is None else ValueAndTimestamp(record.value, record.timestamp)
-
-    def _get(self, raw: bytes, as_of: int | None) -> VersionedRecord[V] | None:
-        latest = self._first(raw, -_OFFSET, _MAX_TIME, reverse=True)
-        if latest is None:
-            return None
-        if as_of is None or latest[0] <= as_of:
-            return self._record(latest, None)
-        if as_of < self._observed[0] - self.history_retention:
-            return None
-        found = self._first(raw, -_OFFSET, as_of, reverse=True)
-        if found is None:
-            return None
-        following = self._first(raw, as_of + 1, _MAX_TIME, reverse=False)
-        return self._record(found, None if following is None else following[0])
+        latest = self._latest.get(raw)
+        return None if latest is None else ValueAndTimestamp(self._thawed(latest[1]), latest[0])
 
     def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
         """Delete a key from a time on; return the version that held at that time."""
@@ -117,41 +126,78 @@ class VersionedStore(Generic[K, V]):
 
     def all(self) -> Iterator[tuple[K, VersionedRecord[V]]]:
         """Walk the latest version of every key."""
-        seen: bytes | None = None
-        for raw, _ in self._overlay.iterate(None, None):
-            key = raw[:-8]
-            if key != seen:
-                seen = key
-                decoded = self._decode_key(key)
-                record = self.get(decoded)
-                if record is not None:
-                    yield decoded, record
+        for raw, (start, value) in self._latest.iterate(None, None):
+            yield self._decode_key(raw), VersionedRecord(self._thawed(value), start)
 
     def commit(self) -> dict[str, Changes]:
-        """Hand what changed to the image and return it, by space."""
-        return {self.name: self._overlay.commit()}
+        """Hand what changed to the image, drop the history nobody can ask for any more, and return it, by space."""
+        reachable = max(self._observed[0] - self.history_retention + 1, 0)
+        expired = None
+        if reachable - self._expired_to >= max(self.history_retention // 2, 1):
+            self._expired_to = reachable
+            expired = _TIME.pack(reachable)
+        return {
+            self.name: self._latest.commit(),
+            f"{self.name}/history": self._history.commit(expired_before=expired),
+        }
 
-    def _record(self, version: tuple[int, Any], valid_to: int | None) -> VersionedRecord[V] | None:
-        start, entry = version
-        if entry is None:
-            return None
-        return VersionedRecord(entry if self._thaw is None else self._thaw(entry), start, valid_to)
+    def _replace_latest(self, raw: bytes, latest: Any, timestamp: int, value: Any) -> None:
+        """Make a version the latest; the one before goes into the history."""
+        place = raw + _TIME.pack(timestamp)
+        if latest is not None and latest[0] < timestamp:
+            self._history.put(place, latest)
+        if value is not None:
+            self._latest.put(raw, (timestamp, value))
+            return
+        self._latest.delete(raw)
+        if self._history.get(place) is None:
+            self._history.put(place, (timestamp, None))  # marks the time of the delete
 
-    def _first(self, key: bytes, earliest: int, latest: int, *, reverse: bool) -> tuple[int, Any] | None:
-        """Return (start, value) of the first or last version that starts in a span."""
-        if latest < earliest:
+    def _insert(self, raw: bytes, latest: Any, timestamp: int, value: Any) -> int:
+        """Put a version where it belongs in the history; return when it stops holding."""
+        following = self._holding_after(raw, timestamp)
+        if following is None:
+            valid_to: int = latest[0]
+        else:
+            valid_to, start, before = following
+            if start > timestamp:
+                valid_to = start
+            elif start < timestamp:
+                self._history.put(raw + _TIME.pack(timestamp), (start, before))
+        self._history.put(raw + _TIME.pack(valid_to), (timestamp, value))
+        return valid_to
+
+    def _holding_after(self, raw: bytes, time: int) -> tuple[int, int, Any] | None:
+        """Return (end, start, value) of a key's first version in the history that ends after a time."""
+        return self._end_of_history(raw, time + 1, reverse=False)
+
+    def _deleted_at(self, raw: bytes) -> int | None:
+        """Return when a key without a latest value was deleted, if that is still known."""
+        last = self._end_of_history(raw, 0, reverse=True)
+        return None if last is None else last[0]
+
+    def _end_of_history(self, raw: bytes, earliest: int, *, reverse: bool) -> tuple[int, int, Any] | None:
+        earliest = max(earliest, 0)
+        if self._observed[0] < earliest:
             return None
-        low, high = key + _TIME.pack(earliest + _OFFSET), key + _TIME.pack(latest + _OFFSET)
-        length = len(key) + 8
-        for raw, entry in self._overlay.iterate(low, high, reverse=reverse):
-            if len(raw) == length:
-                return _TIME.unpack_from(raw, length - 8)[0] - _OFFSET, entry[0]
+        low, high, length = raw + _TIME.pack(earliest), raw + _TIME.pack(self._observed[0]), len(raw)
+        for place, (start, value) in self._history.iterate(low, high, reverse=reverse):
+            if len(place) == length + 8:
+                return _TIME.unpack_from(place, length)[0], start, value
         return None
 
-    def _forget_history(self, key: bytes) -> None:
-        """Delete a key's versions that no query can reach any more."""
-        floor = self._observed[0] - self.history_retention
-        low, high = key + _TIME.pack(0), key + _TIME.pack(max(floor, -_OFFSET) + _OFFSET)
-        reachable = [raw for raw, _ in self._overlay.between(low, high) if len(raw) == len(key) + 8]
-        for raw in reachable[:-1]:
-            self._overlay.put(raw, None)
+    def _thawed(self, value: Any) -> Any:
+        return value if self._thaw is None else self._thaw(value)
+
+
+def _version_codec(codec: Codec) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+    pack, unpack = _TIME.pack, _TIME.unpack_from
+
+    def encode(version: tuple[int, Any]) -> bytes:
+        start, value = version
+        return pack(start) + (_DELETED if value is None else _PRESENT + codec.encode(value))
+
+    def decode(data: bytes) -> tuple[int, Any]:
+        return unpack(data)[0], None if data[8:] == _DELETED else codec.decode(data[9:])
+
+    return encode, decode

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from headrace.errors import InvalidStateStoreError
 from headrace.records import ValueAndTimestamp, Windowed
 from headrace.state.builders import Store
 from headrace.state.key_value import KeyValueStore
 from headrace.state.window import WindowStore
 
 _NO_TIMESTAMP = -1
+_WRITES = frozenset(("put", "put_if_absent", "put_all", "delete", "write", "commit"))
 
 
 class PlainKeyValueView:
@@ -30,7 +32,8 @@ class PlainKeyValueView:
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Set the value of a key that has none; return the value there was."""
-        return _value(self._store.put_if_absent(key, ValueAndTimestamp(value, _NO_TIMESTAMP)))
+        entry = None if value is None else ValueAndTimestamp(value, _NO_TIMESTAMP)
+        return _value(self._store.put_if_absent(key, entry))
 
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
         """Put several entries."""
@@ -49,9 +52,9 @@ class PlainKeyValueView:
         """Walk the entries from high to low, both included."""
         return _values(self._store.reverse_range(low, high))
 
-    def prefix_scan(self, prefix: Any) -> Iterator[tuple[Any, Any]]:
+    def prefix_scan(self, prefix: Any, serialize: Callable[[Any], bytes] | None = None) -> Iterator[tuple[Any, Any]]:
         """Walk the entries whose serialized key starts with a prefix."""
-        return _values(self._store.prefix_scan(prefix))
+        return _values(self._store.prefix_scan(prefix, serialize))
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Walk all entries."""
@@ -90,6 +93,20 @@ class PlainWindowView:
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Walk all windows of all keys."""
         return _values(self._store.all())
+
+
+class ReadOnlyView:
+    """A global store as a processor sees it: only its topic fills it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _WRITES:
+            raise InvalidStateStoreError(
+                f"store '{self._store.name}' is global: a processor can only read it. Write to its topic instead"
+            )
+        return getattr(self._store, name)
 
 
 def plain_view(store: Store) -> Any:

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar, overload
 from headrace.records import Window, Windowed
 from headrace.serdes import Serde
 from headrace.state.cells import Cells
-from headrace.state.codec import key_encoder, plain_codec, timestamped_codec
+from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, with_timestamp
 from headrace.state.image import Changes, Image
-from headrace.state.overlay import Overlay
+from headrace.state.overlay import ABSENT, Overlay
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -33,7 +33,7 @@ class WindowStore(Generic[K, V]):
 
     Bytes of an entry's key: the key's, the start (8, big-endian) and a sequence number (4), as in Kafka Streams.
     The store remembers the latest start ever put and no longer shows windows that start `retention` or more before it
-    (`keep_oldest`: more than `retention` before it). `key`, `read`, `write` and `scan` are for operators.
+    (`keep_oldest`: more than `retention` before it). For operators: `key`, `place`, `read`, `write`, `add`, `scan`.
     """
 
     def __init__(
@@ -57,55 +57,78 @@ class WindowStore(Generic[K, V]):
         self.value_is_exact = value_serde.exact_type is not None
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
         codec = (timestamped_codec if timestamped else plain_codec)(name, value_serde)
-        self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position)
+        self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position, suffix=12)
         self._decode_key = key_serde.decoder(name)
         self._freeze, self._thaw = codec.freeze, codec.thaw
         self._retain_duplicates = retain_duplicates
         self._sequence = cells.cell(f"{name}/sequence", 0)
-        # The least start that is still shown; it only rises.
+        # The latest start ever put, and the least that is still shown; both only rise.
+        self._latest = cells.cell(f"{name}/latest", -_MAX_TIME)
         self._floor = cells.cell(f"{name}/floor", -_MAX_TIME)
         self._lag = retention - (0 if keep_oldest else 1)
         self._expired_to = -_MAX_TIME
-        self.read, self.write = self._bind()
+        self._bind()
 
-    def _bind(self) -> tuple[Callable[[bytes, int], Any], Callable[[bytes, int, Any], None]]:
-        """Make the two functions of the hot path, with everything they need at hand."""
-        get, put = self._overlay.get, self._overlay.put
-        freeze, thaw, floor, lag = self._freeze, self._thaw, self._floor, self._lag
-        pack, sequence, duplicates = _SUFFIX.pack, self._sequence, self._retain_duplicates
+    def _bind(self) -> None:
+        """Make the functions of the hot path, with everything they need at hand."""
+        overlay = self._overlay
+        live, dirty, load, delete = overlay.live, overlay.dirty, overlay.load, overlay.delete
+        freeze, thaw, latest, floor, lag = self._freeze, self._thaw, self._latest, self._floor, self._lag
+        pack, sequence = _SUFFIX.pack, self._sequence
 
-        def read(key: bytes, start: int) -> Any:
+        def place(key: bytes, start: int) -> bytes:
+            return key + pack(start, 0)
+
+        def read(place: bytes, start: int) -> Any:
             if start < floor[0]:
                 return None
-            entry = get(key + pack(start, 0))
+            entry = live.get(place, ABSENT)
+            if entry is ABSENT:
+                entry = load(place)
             return entry if thaw is None or entry is None else thaw(entry)
 
-        def write(key: bytes, start: int, value: Any) -> None:
-            if start - lag > floor[0]:
-                floor[0] = start - lag
+        def write(place: bytes, start: int, value: Any) -> None:
+            if start > latest[0]:
+                latest[0] = start
+                if start - lag > floor[0]:
+                    floor[0] = start - lag
             elif start < floor[0]:
                 return
-            if duplicates:
-                if value is None:
-                    return
-                sequence[0] = number = (sequence[0] + 1) & _MAX_SEQUENCE
-                put(key + pack(start, number), freeze(value))
+            if value is None:
+                delete(place)
             else:
-                put(key + pack(start, 0), None if value is None else freeze(value))
+                live[place] = freeze(value)
+                dirty[place] = None
 
-        return read, write
+        def add(key: bytes, start: int, value: Any) -> None:
+            sequence[0] = number = (sequence[0] + 1) & _MAX_SEQUENCE
+            write(key + pack(start, number), start, value)
+
+        self.place: Callable[[bytes, int], bytes] = place
+        """Where a serialized key's window is."""
+        self.read: Callable[[bytes, int], Any] = read
+        """Return the value at a place, given its start once more."""
+        self.write: Callable[[bytes, int, Any], None] = write
+        """Set the value at a place, given its start once more; None deletes it."""
+        self.add: Callable[[bytes, int, Any], None] = add
+        """Add a value to a serialized key's window, beside others."""
+
+    def keep_longer(self, time: int) -> None:
+        """Show windows for that much longer than the retention; operators that need it say so before they begin."""
+        self._lag = self.retention - 1 + time
+        self._bind()
 
     def scan(self, key: bytes, earliest: int, latest: int) -> list[tuple[int, Any]]:
         """Return (start, value) of a serialized key's windows that start from earliest to latest."""
-        earliest = max(earliest, self._floor[0], 0)
+        # No window starts after the latest start ever put: a bound that leaves out the keys that begin with this one.
+        earliest, latest = max(earliest, self._floor[0], 0), min(latest, self._latest[0])
         if latest < earliest:
             return []
-        entries = self._overlay.between(key + _SUFFIX.pack(earliest, 0), key + _SUFFIX.pack(latest, _MAX_SEQUENCE))
-        length, thaw, unpack = len(key) + 12, self._thaw, _SUFFIX.unpack_from
+        low, high = key + _SUFFIX.pack(earliest, 0), key + _SUFFIX.pack(latest, _MAX_SEQUENCE)
+        length, thaw, unpack = len(key), self._thaw, _SUFFIX.unpack_from
         return [
-            (unpack(raw, length - 12)[0], entry if thaw is None else thaw(entry))
-            for raw, entry in entries
-            if len(raw) == length
+            (unpack(place, length)[0], entry if thaw is None else thaw(entry))
+            for place, entry in self._overlay.between(key, low, high)
         ]
 
     def scan_by_time(self, earliest: int, latest: int) -> Iterator[tuple[bytes, int, Any]]:
@@ -120,7 +143,12 @@ class WindowStore(Generic[K, V]):
 
     def put(self, key: K, value: V | None, start: int) -> None:
         """Set the value of a key's window; None deletes it."""
-        self.write(self.key(key), start, value)
+        raw = self.key(key)
+        entry = with_timestamp(self.name, value) if self.timestamped else value
+        if not self._retain_duplicates:
+            self.write(self.place(raw, start), start, entry)
+        elif entry is not None:
+            self.add(raw, start, entry)
 
     @overload
     def fetch(self, key: K, start: int) -> V | None: ...
@@ -132,7 +160,7 @@ class WindowStore(Generic[K, V]):
         """Return the value of the window with that start, or walk the windows that start from `start` to `latest`."""
         raw = self.key(key)
         if latest is None:
-            return self.read(raw, start)
+            return self.read(self.place(raw, start), start)
         return iter([(self._windowed(key, time), value) for time, value in self.scan(raw, start, latest)])
 
     def fetch_all(self, earliest: int, latest: int) -> Iterator[tuple[Windowed[K], V]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.durations import milliseconds
 from headrace.errors import StreamsError, TaskError, TopologyError
 from headrace.records import Record, RecordMetadata
+from headrace.state.views import ReadOnlyView
 from headrace.task.punctuation import Schedule
 from headrace.topology.nodes import Process, ProcessorNode, StepContext
 from headrace.topology.processor import PunctuationType
@@ -28,7 +29,8 @@ class TaskProcessorContext:
         self._children = children
         self._all = tuple(children.values())
         self._record = task.record
-        self._schedules = 0
+        self._schedules: dict[int, Schedule] = {}
+        self._made_by_init: int | None = None
         self.key_in_hand: Any = _NO_KEY
 
     @property
@@ -53,7 +55,7 @@ class TaskProcessorContext:
             )
         current = self._record
         before = current.headers
-        current.headers = record.headers
+        current.headers = list(record.headers)
         try:
             for process in self._all if child is None else (self._child(child),):
                 process(record.key, record.value, record.timestamp)
@@ -61,17 +63,46 @@ class TaskProcessorContext:
             current.headers = before
 
     def schedule(self, interval: int | timedelta, type: PunctuationType, callback: Callable[[int], None]) -> Schedule:
-        every = milliseconds(interval, f"step '{self._node.name}', schedule", at_least=1)
+        where = f"step '{self._node.name}', schedule"
+        every = milliseconds(interval, where, at_least=1)
+        if not isinstance(type, PunctuationType):
+            known = " or ".join(str(kind) for kind in PunctuationType)
+            raise TopologyError(f"{where}: expected {known}, got {type!r}")
+        if not callable(callback):
+            raise TopologyError(f"{where}: expected a function to call with the time, got {callback!r}")
         first = 0 if type is PunctuationType.STREAM_TIME else self._task.now + every
-        due = self._task.cells.cell(f"{self._node.name}/schedule/{self._schedules}", first)
-        self._schedules += 1
-        schedule = Schedule(self._node.name, every, callback, due)
-        if due[0] is not None:
+        number = self._next_number()
+        schedule = self._schedules[number] = Schedule(self._node.name, every, callback, self._due(number, first))
+        if schedule.due[0] is not None:
             self._task.schedules[type].add(schedule)
         return schedule
 
+    def started(self) -> None:
+        """Note that `init` has been called."""
+        self._made_by_init = len(self._schedules)
+
+    def _next_number(self) -> int:
+        """Return a schedule's number: those that `init` made keep theirs, others take one that was cancelled."""
+        if self._made_by_init is not None:
+            for number, schedule in self._schedules.items():
+                if number >= self._made_by_init and schedule.due[0] is None:
+                    return number
+        return len(self._schedules)
+
+    def _due(self, number: int, first: int) -> list[int | None]:
+        """Return the cell with a schedule's due time, which goes on after a restart."""
+        name = f"{self._node.name}/schedule/{number}"
+        if number in self._schedules:
+            return self._task.cells.renew(name, first)
+        due = self._task.cells.cell(name, first)
+        if due[0] is None and self._made_by_init is not None:
+            due[0] = first  # was cancelled before the restart, and now is another one
+        return due
+
     def state_store(self, name: str) -> Any:
-        if name not in self._node.stores and name not in self._task.global_stores:
+        if name in self._task.global_stores:
+            return ReadOnlyView(self._task.global_stores[name])
+        if name not in self._node.stores:
             known = ", ".join(self._node.stores) or "none"
             raise TopologyError(
                 f"step '{self._node.name}' is not connected to store '{name}' (connected: {known}). Connect it with "
@@ -95,16 +126,33 @@ class TaskProcessorContext:
         return self._children[name]
 
 
+def make_processor(node: ProcessorNode) -> Any:
+    """Ask a node's supplier for a processor."""
+    assert node.supplier is not None
+    try:
+        processor = node.supplier()
+    except Exception as error:
+        raise TopologyError(f"step '{node.name}': the supplier failed: {type(error).__name__}: {error}") from error
+    if not callable(getattr(processor, "process", None)) or isinstance(processor, type):
+        raise TopologyError(
+            f"step '{node.name}': the supplier must give a Processor, got {type(processor).__name__} ({processor!r})"
+        )
+    return processor
+
+
+def check_supplier(node: ProcessorNode) -> None:
+    """Raise when a node's supplier gives the same processor twice: tasks would share it."""
+    if make_processor(node) is make_processor(node):
+        raise TopologyError(
+            f"step '{node.name}': the supplier must make a new processor each time it is called, got the same one twice"
+        )
+
+
 def bind_processor(
     task: Task, node: ProcessorNode, step: StepContext, children: dict[str, Process]
 ) -> tuple[Process, Any, TaskProcessorContext]:
     """Make a processor; return the function that processes one record, the processor, and its context."""
-    assert node.supplier is not None
-    processor = node.supplier()
-    if not callable(getattr(processor, "process", None)):
-        raise TopologyError(
-            f"step '{node.name}': the supplier must give a Processor, got {type(processor).__name__} ({processor!r})"
-        )
+    processor = make_processor(node)
     context = TaskProcessorContext(task, node, children)
     current, fail, handle = task.record, step.fail, processor.process
 

@@ -116,10 +116,10 @@ class Task:
 
     def commit(self) -> Commit:
         """Flush the caches, hand the changes to the image, and return what has to be persisted."""
-        for cache in self._caches.values():
-            cache.flush()
         self.commit_requested = False
         changes: dict[str, Changes] = {}
+        for cache in self._caches.values():
+            cache.flush()
         for store in self.stores.values():
             changes.update(store.commit())
         return Commit({name: change for name, change in changes.items() if change}, self.cells.values())
@@ -139,13 +139,18 @@ class Task:
 
     def close(self) -> None:
         """Close the processors, in the order of the topology."""
+        failed: TaskError | None = None
         for name, processor in self._processors:
             try:
                 close = getattr(processor, "close", None)
                 if close is not None:
                     close()
             except Exception as error:
-                raise TaskError(f"step '{name}' failed to close: {type(error).__name__}: {error}") from error
+                if failed is None:
+                    failed = TaskError(f"step '{name}' failed to close: {type(error).__name__}: {error}")
+                    failed.__cause__ = error
+        if failed is not None:
+            raise failed
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -214,7 +219,6 @@ class Task:
         """Take records off a queue until one can be processed."""
         while queue.records:
             raw = queue.records.popleft()
-            self._take_in_hand(queue, raw)
             read = self._read(queue, raw)
             if read is not None:
                 key, value, timestamp = read
@@ -232,11 +236,14 @@ class Task:
         except Exception as error:
             self._unreadable(queue, raw, error)
             return None
+        if raw[1] >= 0 and not queue.extracts:
+            return key, value, raw[1]
         try:
             timestamp = queue.timestamp(key, value, raw)
             if not isinstance(timestamp, int):
                 raise StreamsError(f"the timestamp extractor must give an int, got {type(timestamp).__name__}")
         except Exception as error:
+            self._take_in_hand(queue, raw)
             where = self._where("processing", queue.step, key, value, raw[1])
             raise TaskError(f"{where}: the timestamp cannot be extracted: {error}") from error
         if timestamp < 0:
@@ -280,6 +287,7 @@ class Task:
         self._decide(self.config.processing_exception_handler, where, error)
 
     def _unreadable(self, queue: InputQueue, raw: RawRecord, error: Exception) -> None:
+        self._take_in_hand(queue, raw)
         try:
             queue.explain(raw)
         except SerializationError as explained:
@@ -340,6 +348,7 @@ class Task:
             try:
                 if hasattr(processor, "init"):
                     processor.init(context)
+                context.started()
             except HeadraceError:
                 raise
             except Exception as error:
@@ -360,10 +369,11 @@ class Task:
         return f"{self.config.application_id}-{topic}" if topic in self.topology.internal_topics else topic
 
     def add_cache(self, store: str, forward: Process, send_old: bool) -> RecordCache:
-        """Make the cache of a store."""
-        limit = self.config.statestore_cache_max_bytes
-        record = self.record
-        cache = self._caches[store] = RecordCache(forward, send_old, limit, record.position, record.restore)
+        """Return the cache of a store; the inputs of a cogroup share theirs, as they go on to the same step."""
+        cache = self._caches.get(store)
+        if cache is None:
+            limit, record = self.config.statestore_cache_max_bytes, self.record
+            cache = self._caches[store] = RecordCache(forward, send_old, limit, record.position, record.restore)
         return cache
 
     def _queue(self, topic: str, partition: int) -> InputQueue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
@@ -10,15 +11,16 @@ from typing import Any, TypeAlias
 
 from headrace.config import StreamsConfig
 from headrace.durations import milliseconds
-from headrace.errors import InvalidStateStoreError, StreamsError, TopicError, TopologyError
+from headrace.errors import ConfigError, InvalidStateStoreError, StreamsError, TopicError, TopologyError
 from headrace.records import Headers
-from headrace.serdes import Serde
+from headrace.serdes import Serde, as_serde
 from headrace.state.builders import Store
 from headrace.state.image import Changes, MemoryImage
 from headrace.state.views import plain_view
+from headrace.task.processors import check_supplier
 from headrace.task.task import Commit, Task
 from headrace.testing.topics import TestInputTopic, TestOutputTopic
-from headrace.topology.nodes import SourceNode
+from headrace.topology.nodes import ProcessorNode, SourceNode
 from headrace.topology.topology import Topology
 
 Produced: TypeAlias = tuple[bytes | None, bytes | None, int, Headers]
@@ -27,7 +29,19 @@ Produced: TypeAlias = tuple[bytes | None, bytes | None, int, Headers]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything the tasks of a driver have committed: another driver of the same topology can go on from it."""
+    """Everything the tasks of a driver have committed: another driver of the same topology can go on from it.
+
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").group_by_key().count().to_stream().to("out")
+    >>> topology = builder.build()
+    >>> with TopologyTestDriver(topology) as driver:
+    ...     driver.create_input_topic("in").pipe_input("a", "x")
+    ...     snapshot = driver.snapshot()
+    >>> with TopologyTestDriver(topology, restore_from=snapshot) as driver:
+    ...     driver.create_input_topic("in").pipe_input("a", "y")
+    ...     driver.create_output_topic("out").read_key_value()
+    ('a', 2)
+    """
 
     stores: dict[str, dict[str, Changes]]
     """By task, then store."""
@@ -67,6 +81,9 @@ class TopologyTestDriver:
                 "A StreamsBuilder gives one with build()"
             )
         topology.validate()
+        for node in topology.nodes.values():
+            if isinstance(node, ProcessorNode) and node.supplier is not None:
+                check_supplier(node)
         self._topology = topology
         self.config = _config(config)
         self._now = restore_from.now if restore_from else milliseconds(initial_wall_clock, "initial_wall_clock")
@@ -160,7 +177,21 @@ class TopologyTestDriver:
     # -- time and stores --------------------------------------------------------------------------------------------
 
     def advance_wall_clock_time(self, duration: int | timedelta) -> None:
-        """Move the wall clock on, and run the punctuations that it makes due."""
+        """Move the wall clock on, and run the punctuations that it makes due.
+
+        >>> class Tick(Processor):
+        ...     def init(self, context):
+        ...         super().init(context)
+        ...         context.schedule(10, PunctuationType.WALL_CLOCK_TIME, self.tick)
+        ...     def tick(self, timestamp):
+        ...         self.context.forward(Record("tick", None, timestamp))
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").process(Tick).to("out")
+        >>> with TopologyTestDriver(builder.build(), initial_wall_clock=100) as driver:
+        ...     driver.advance_wall_clock_time(10)
+        ...     driver.create_output_topic("out").read_record().timestamp
+        110
+        """
         self._check_open()
         self._now += milliseconds(duration, "advance_wall_clock_time")
         for task in self._tasks:
@@ -169,7 +200,17 @@ class TopologyTestDriver:
         self._run()
 
     def state_store(self, name: str) -> Any:
-        """Return a store as it looks from outside: plain values, also where it keeps timestamps."""
+        """Return a store as it looks from outside: plain values, also where it keeps timestamps.
+
+        >>> builder = StreamsBuilder()
+        >>> _ = builder.stream("in").group_by_key().count(store="counts")
+        >>> with TopologyTestDriver(builder.build()) as driver:
+        ...     driver.create_input_topic("in").pipe_input("a", "x", timestamp=7)
+        ...     driver.state_store("counts").get("a")
+        ...     driver.timestamped_store("counts").get("a")
+        1
+        ValueAndTimestamp(value=1, timestamp=7)
+        """
         return plain_view(self._store(name))
 
     def timestamped_store(self, name: str) -> Any:
@@ -192,8 +233,9 @@ class TopologyTestDriver:
         """Close the processors; the driver cannot be used afterwards."""
         if not self._closed:
             self._closed = True
-            for task in self._tasks:
-                task.close()
+            with ExitStack() as closing:
+                for task in reversed(self._tasks):
+                    closing.callback(task.close)
 
     def __enter__(self) -> TopologyTestDriver:
         return self
@@ -278,7 +320,9 @@ class TopologyTestDriver:
         return None
 
     def _serde(self, given: Serde[Any] | None, known: Serde[Any] | None, part: str) -> Serde[Any]:
-        return self._tasks[0].serde(given if given is not None else known, part)
+        if given is not None:
+            return as_serde(given, f"{part}_serde")
+        return self._tasks[0].serde(known, part)
 
     def _check_read(self, topic: str) -> None:
         if not self._readers_of(topic):
@@ -293,4 +337,6 @@ class TopologyTestDriver:
 def _config(config: StreamsConfig | dict[str, Any] | None) -> StreamsConfig:
     if isinstance(config, StreamsConfig):
         return config
+    if config is not None and not isinstance(config, dict):
+        raise ConfigError(f"TopologyTestDriver: expected a StreamsConfig, a dict of settings or None, got {config!r}")
     return StreamsConfig(**({"application_id": "test"} | (config or {})))

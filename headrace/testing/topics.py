@@ -16,7 +16,19 @@ if TYPE_CHECKING:
 
 
 class TestInputTopic:
-    """Pipes records into a topic; each is processed before the call returns."""
+    """Pipes records into a topic; each is processed before the call returns.
+
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").to("out")
+    >>> driver = TopologyTestDriver(builder.build())
+    >>> topic = driver.create_input_topic("in", start_timestamp=100, auto_advance=10)
+    >>> topic.pipe_input("a", 1)
+    >>> topic.pipe_input("b", 2, timestamp=42)
+    >>> topic.pipe_key_values([("c", 3), ("d", 4)])
+    >>> topic.pipe_values([5])
+    >>> [(record.key, record.timestamp) for record in driver.create_output_topic("out").read_records()]
+    [('a', 100), ('b', 42), ('c', 110), ('d', 120), (None, 130)]
+    """
 
     __test__ = False
 
@@ -35,6 +47,9 @@ class TestInputTopic:
         self._time = start_timestamp
         self._advance = auto_advance
 
+    def __repr__(self) -> str:
+        return f"TestInputTopic({self.topic!r}, {self._key_serde!r}, {self._value_serde!r})"
+
     def pipe_input(
         self,
         key: Any,
@@ -45,10 +60,12 @@ class TestInputTopic:
         """Pipe one record: key and value, or a `Record`."""
         if isinstance(key, Record):
             key, value, timestamp, headers = key.key, key.value, key.timestamp, key.headers
+        pairs = _headers(self.topic, headers)
         if timestamp is None:
             timestamp = self._time
             self._time += self._advance
-        pairs = _headers(headers)
+        elif type(timestamp) is not int:
+            timestamp = milliseconds(timestamp, f"topic '{self.topic}', timestamp", at_least=None)
         self._driver.pipe(
             self.topic,
             self._key_serde.serialize(self.topic, key, pairs),
@@ -78,7 +95,22 @@ class TestInputTopic:
 
 
 class TestOutputTopic:
-    """Reads what was written to a topic, each record once."""
+    """Reads what was written to a topic, each record once.
+
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").to("out")
+    >>> driver = TopologyTestDriver(builder.build())
+    >>> driver.create_input_topic("in").pipe_key_values([("a", 1), ("b", 2), ("a", 3), ("b", 4)])
+    >>> topic = driver.create_output_topic("out")
+    >>> topic.read_value()
+    1
+    >>> topic.read_key_value()
+    ('b', 2)
+    >>> topic.read_key_values_to_dict()
+    {'a': 3, 'b': 4}
+    >>> topic.is_empty()
+    True
+    """
 
     __test__ = False
 
@@ -86,6 +118,10 @@ class TestOutputTopic:
         self.topic = topic
         self._driver = driver
         self._key_serde, self._value_serde = key_serde, value_serde
+
+    def __repr__(self) -> str:
+        waiting = f"{self.queue_size()} waiting"
+        return f"TestOutputTopic({self.topic!r}, {self._key_serde!r}, {self._value_serde!r}, {waiting})"
 
     def read_record(self) -> Record[Any, Any]:
         """Take the next record; raise when there is none."""
@@ -96,13 +132,15 @@ class TestOutputTopic:
             raise TopicError(
                 f"topic '{self.topic}': expected a record, the queue is empty (records waiting: {elsewhere})"
             )
-        key, value, timestamp, headers = queue.popleft()
-        return Record(
+        key, value, timestamp, headers = queue[0]
+        record = Record(
             self._key_serde.deserialize(self.topic, key, headers),
             self._value_serde.deserialize(self.topic, value, headers),
             timestamp,
             list(headers),
         )
+        queue.popleft()
+        return record
 
     def read_value(self) -> Any:
         """Take the next record's value."""
@@ -142,8 +180,18 @@ class TestOutputTopic:
         return len(self._driver.queue(self.topic))
 
 
-def _headers(headers: Headers | Mapping[str, bytes] | None) -> Headers:
-    if headers is None:
+def _headers(topic: str, headers: Headers | Mapping[str, bytes] | None) -> Headers:
+    if not headers:
         return []
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
+    pairs = []
+    try:
+        for name, value in headers.items() if isinstance(headers, Mapping) else headers:
+            data = value.encode() if isinstance(value, str) else value
+            if not isinstance(name, str) or not isinstance(data, bytes):
+                raise TypeError
+            pairs.append((name, data))
+    except (TypeError, ValueError):
+        raise TopicError(
+            f"topic '{topic}': headers are a dict or pairs of a name and bytes (or str), got {headers!r}"
+        ) from None
+    return pairs

@@ -25,6 +25,8 @@ class CurrentRecord(Protocol):
     partition: int
     offset: int
     headers: Headers
+    raw_key: bytes | None
+    raw_value: bytes | None
     is_latest: bool
 
 

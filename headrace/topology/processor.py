@@ -14,7 +14,14 @@ VIn = TypeVar("VIn")
 
 
 class PunctuationType(Enum):
-    """Which clock drives a punctuation."""
+    """Which clock drives a punctuation.
+
+    Stream time moves with the records and stands still without them; wall-clock time moves by itself (in a test, by
+    `driver.advance_wall_clock_time`).
+
+    >>> [kind.name for kind in PunctuationType]
+    ['STREAM_TIME', 'WALL_CLOCK_TIME']
+    """
 
     STREAM_TIME = "stream-time"
     WALL_CLOCK_TIME = "wall-clock-time"
@@ -28,7 +35,18 @@ class Cancellable(Protocol):
 
 
 class ProcessorContext(Protocol):
-    """What a processor can see and do; handed to `init`."""
+    """What a processor can see and do; handed to `init`.
+
+    >>> class Where(Processor):
+    ...     def process(self, record):
+    ...         context = self.context
+    ...         where = context.record_metadata
+    ...         self.context.forward(record.with_value([context.task_id, where.topic, where.partition, where.offset]))
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").process(Where).to("out")
+    >>> run(builder, [("a", "x", 0), ("a", "y", 5)])
+    [('a', ['0_0', 'in', 0, 0], 0), ('a', ['0_0', 'in', 0, 1], 5)]
+    """
 
     @property
     def application_id(self) -> str:
@@ -43,15 +61,46 @@ class ProcessorContext(Protocol):
         """Return topic, partition and offset of the record in hand; None in a punctuation."""
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        """Hand a record to all children, or to the named one."""
+        """Hand a record to all children, or to the named one.
+
+        >>> class Route(Processor):
+        ...     def process(self, record):
+        ...         self.context.forward(record, "small" if record.value < 10 else "large")
+        >>> topology = Topology().add_source("source", "in").add_processor("route", Route, "source")
+        >>> topology = topology.add_sink("small", "out", "route").add_sink("large", "more", "route")
+        >>> run(topology, [("a", 1, 0), ("b", 12, 5)])
+        [('a', 1, 0)]
+        """
 
     def schedule(
         self, interval: int | timedelta, type: PunctuationType, callback: Callable[[int], None]
     ) -> Cancellable:
-        """Call back every interval of stream or wall-clock time, with that time."""
+        """Call back every interval of stream or wall-clock time, with that time.
+
+        Stream time: first after the first record, then whenever stream time has reached the next multiple of the
+        interval, at most once per record. Wall-clock time: first one interval after the start. The handle's `cancel()`
+        stops it.
+
+        >>> class Every(Processor):
+        ...     def init(self, context):
+        ...         super().init(context)
+        ...         self.count = 0
+        ...         context.schedule(10, PunctuationType.STREAM_TIME, self.report)
+        ...     def process(self, record):
+        ...         self.count += 1
+        ...     def report(self, timestamp):
+        ...         self.context.forward(Record("seen", self.count, timestamp))
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").process(Every).to("out")
+        >>> run(builder, [("a", "x", 3), ("a", "y", 9), ("a", "z", 14)])
+        [('seen', 1, 3), ('seen', 3, 14)]
+        """
 
     def state_store(self, name: str) -> Any:
-        """Return a store that is connected to this processor."""
+        """Return a store that is connected to this processor.
+
+        See `Stores` for the kinds of stores and what they can do.
+        """
 
     def current_stream_time(self) -> int:
         """Return the largest timestamp the task has seen, -1 before the first record."""
@@ -66,8 +115,19 @@ class ProcessorContext(Protocol):
 class Processor(Generic[KIn, VIn]):
     """A step of your own: override `process`, and what else you need of `init` and `close`.
 
-    Stateless or stateful, as you write it. A processor may change the key: a later grouping or join repartitions.
-    Null keys and values are handed to it as they are.
+    Stateless or stateful, as you write it. A processor may change the key: a later grouping or join repartitions. Null
+    keys and values are handed to it as they are.
+
+    >>> class Double(Processor):
+    ...     def process(self, record):
+    ...         self.context.forward(record)
+    ...         self.context.forward(record.with_timestamp(record.timestamp + 1))
+    >>> topology = Topology()
+    >>> _ = topology.add_source("source", "in")
+    >>> _ = topology.add_processor("double", Double, "source")
+    >>> _ = topology.add_sink("sink", "out", "double")
+    >>> run(topology, [("a", "x", 5)])
+    [('a', 'x', 5), ('a', 'x', 6)]
     """
 
     context: ProcessorContext
@@ -85,4 +145,15 @@ class Processor(Generic[KIn, VIn]):
 
 
 class FixedKeyProcessor(Processor[KIn, VIn]):
-    """A step of your own that keeps the key: forwarding a record with another key is an error."""
+    """A step of your own that keeps the key: forwarding a record with another key is an error.
+
+    For `KStream.process_values`.
+
+    >>> class Length(FixedKeyProcessor):
+    ...     def process(self, record):
+    ...         self.context.forward(record.with_value(len(record.value)))
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("in").process_values(Length).to("out")
+    >>> run(builder, [("a", "tea", 5)])
+    [('a', 3, 5)]
+    """

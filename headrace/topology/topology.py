@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.errors import TopologyError
-from headrace.serdes import Serde, as_serde
+from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
+from headrace.topology.arguments import (
+    check_name,
+    check_optional_function,
+    check_serde,
+    check_step_name,
+    check_supplier,
+)
 from headrace.topology.nodes import Node, Operator, ProcessorNode, SinkNode, SourceNode
 from headrace.topology.timestamps import TimestampExtractor
+from headrace.topology.validation import refuse_second_reader, validate
 
-_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+if TYPE_CHECKING:
+    from headrace.topology.description import TopologyDescription
+
 OFFSET_RESETS = ("earliest", "latest", "none")
 
-
-def check_name(name: object, what: str) -> str:
-    """Return a name that Kafka would take as (part of) a topic's name, or raise."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
-        raise TopologyError(f"{what}: expected a name of up to 249 letters, digits, '.', '_' and '-', got {name!r}")
-    return name
+__all__ = ["OFFSET_RESETS", "SubTopology", "Topology", "check_name"]
 
 
 @dataclass(frozen=True)
@@ -75,14 +80,12 @@ class Topology:
         patterns = [topic for topic in topics if isinstance(topic, re.Pattern)]
         if patterns and len(topics) > 1:
             raise TopologyError(f"source '{name}': expected topics or one pattern, got {len(topics)} with a pattern")
-        names = tuple(check_name(topic, f"source '{name}'") for topic in topics if not isinstance(topic, re.Pattern))
+        names = tuple(
+            check_name(topic, f"source '{name}', topic") for topic in topics if not isinstance(topic, re.Pattern)
+        )
         for node in self.nodes.values():
-            for topic in names:
-                if isinstance(node, SourceNode) and node.reads(topic):
-                    raise TopologyError(
-                        f"source '{name}': topic '{topic}' is already read by source '{node.name}'. "
-                        "Read it once and use that stream or table in both places"
-                    )
+            if isinstance(node, SourceNode):
+                refuse_second_reader(name, names, patterns, node)
         if offset_reset is not None and offset_reset not in OFFSET_RESETS:
             raise TopologyError(
                 f"source '{name}': offset_reset is one of {', '.join(OFFSET_RESETS)}, got {offset_reset!r}"
@@ -91,9 +94,9 @@ class Topology:
             name,
             names,
             patterns[0] if patterns else None,
-            _optional_serde(key_serde, f"source '{name}', key_serde"),
-            _optional_serde(value_serde, f"source '{name}', value_serde"),
-            timestamp_extractor,
+            check_serde(key_serde, f"source '{name}', key_serde"),
+            check_serde(value_serde, f"source '{name}', value_serde"),
+            check_optional_function(timestamp_extractor, f"source '{name}', timestamp_extractor"),
             offset_reset,
         )
         return self
@@ -103,11 +106,7 @@ class Topology:
 
         A supplier may have `stores`, a method that gives the builders of the stores it uses.
         """
-        if not callable(supplier):
-            raise TopologyError(
-                f"processor '{name}': expected a supplier, something to call for a processor, "
-                f"got {type(supplier).__name__} ({supplier!r})"
-            )
+        check_supplier(supplier, f"processor '{name}'")
         self._add_processor(ProcessorNode(name, parents, supplier=supplier))
         self.connect_supplied_stores(name, supplier)
         return self
@@ -134,7 +133,11 @@ class Topology:
         """Give a processor access to stores."""
         node = self.nodes.get(processor)
         if not isinstance(node, ProcessorNode):
-            raise TopologyError(f"store '{', '.join(stores)}': there is no processor '{processor}' to connect it to")
+            known = ", ".join(node.name for node in self.nodes.values() if isinstance(node, ProcessorNode))
+            raise TopologyError(
+                f"store '{', '.join(stores)}': there is no processor '{processor}' to connect it to. Add it first "
+                f"(known processors: {known or 'none'})"
+            )
         for store in stores:
             if store not in self.stores:
                 raise TopologyError(
@@ -160,19 +163,19 @@ class Topology:
         """Add a sink that writes to a topic, or to the topic that `f(key, value, record_context)` names."""
         self._new_name(name, "sink")
         if not callable(topic):
-            check_name(topic, f"sink '{name}'")
+            check_name(topic, f"sink '{name}', topic")
         sink = SinkNode(
             name,
             parents,
             topic,
-            _optional_serde(key_serde, f"sink '{name}', key_serde"),
-            _optional_serde(value_serde, f"sink '{name}', value_serde"),
-            partitioner,
+            check_serde(key_serde, f"sink '{name}', key_serde"),
+            check_serde(value_serde, f"sink '{name}', value_serde"),
+            check_optional_function(partitioner, f"sink '{name}', partitioner"),
         )
         self._attach(sink, "sink")
         return self
 
-    def describe(self) -> Any:
+    def describe(self) -> TopologyDescription:
         """Describe the topology: `str()` prints it as Kafka Streams does."""
         from headrace.topology.description import describe
 
@@ -187,6 +190,7 @@ class Topology:
 
     def add_fixed_key_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Topology:
         """Add a processor that may not change the key."""
+        check_supplier(supplier, f"processor '{name}'")
         self._add_processor(ProcessorNode(name, parents, supplier=supplier, fixed_key=True))
         self.connect_supplied_stores(name, supplier)
         return self
@@ -201,9 +205,20 @@ class Topology:
             timestamp_extractor=source.timestamp_extractor,
         )
         self.add_operator(name, operator, source.name)
-        self.add_state_store(store, name)
+        self.add_step_store(store, name)
         self.global_stores[store.name] = name
         return self
+
+    def add_step_store(self, builder: StoreBuilder, *steps: str) -> Topology:
+        """Add the store of a step of the DSL: no other step may have one of that name."""
+        known = self.stores.get(builder.name)
+        if known is not None and known is not builder:
+            users = ", ".join(f"'{user}'" for user in self._store_users[builder.name]) or "no step"
+            raise TopologyError(
+                f"step '{', '.join(steps)}': there is already a store '{builder.name}', used by {users}. "
+                "Give each store its own name"
+            )
+        return self.add_state_store(builder, *steps)
 
     def connect_supplied_stores(self, name: str, supplier: Any) -> None:
         """Add the stores that a supplier brings along."""
@@ -240,40 +255,7 @@ class Topology:
 
     def validate(self) -> None:
         """Raise a TopologyError where the topology cannot run."""
-        if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
-            raise TopologyError("the topology has no source: add one with stream(), table() or add_source()")
-        subs = [sub for sub in self.sub_topologies() if not sub.is_global]
-        readers = {
-            sub.id: [self.nodes[name] for name in sub.nodes if isinstance(self.nodes[name], SourceNode)] for sub in subs
-        }
-        leads_to: dict[int, dict[int, SinkNode]] = {sub.id: {} for sub in subs}
-        self._check_partitions()
-        for sub in subs:
-            for name in sub.nodes:
-                sink = self.nodes[name]
-                if not isinstance(sink, SinkNode) or callable(sink.topic):
-                    continue
-                for other in subs:
-                    if any(isinstance(node, SourceNode) and node.reads(sink.topic) for node in readers[other.id]):
-                        leads_to[sub.id].setdefault(other.id, sink)
-        _refuse_cycles(leads_to, self.internal_topics)
-
-    def _check_partitions(self) -> None:
-        """Raise when the sides of a join were given different numbers of partitions."""
-        for step, sources in self.copartitioned:
-            given: dict[str, int] = {}
-            for name in sources:
-                node = self.nodes.get(name)
-                for topic in node.topics if isinstance(node, SourceNode) else ():
-                    partitions = self.internal_topics.get(topic)
-                    if partitions is not None:
-                        given[topic] = partitions
-            if len(set(given.values())) > 1:
-                said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(given.items()))
-                raise TopologyError(
-                    f"step '{step}': the sides of a join need as many partitions as each other, but {said}. "
-                    "Give both repartitions the same number"
-                )
+        validate(self)
 
     def _stores_of(self, names: list[str]) -> tuple[str, ...]:
         found: dict[str, None] = {}
@@ -284,7 +266,7 @@ class Topology:
         return tuple(found)
 
     def _new_name(self, name: str, what: str) -> None:
-        check_name(name, what)
+        check_step_name(name, what)
         if name in self.nodes:
             raise TopologyError(f"{what} '{name}': there is already a step of that name. Give each step its own name")
 
@@ -294,10 +276,14 @@ class Topology:
 
     def _attach(self, node: ProcessorNode | SinkNode, what: str) -> None:
         if not node.parents:
-            raise TopologyError(f"{what} '{node.name}': expected at least one parent, got none")
+            raise TopologyError(
+                f"{what} '{node.name}': expected at least one parent, got none. Name the step before it"
+            )
         for parent in node.parents:
+            if not isinstance(parent, str):
+                raise TopologyError(f"{what} '{node.name}': expected the names of its parents, got {parent!r}")
             if parent == node.name:
-                raise TopologyError(f"{what} '{node.name}': a step cannot be its own parent")
+                raise TopologyError(f"{what} '{node.name}': a step cannot be its own parent. Name the step before it")
             above = self.nodes.get(parent)
             if above is None:
                 raise TopologyError(
@@ -306,33 +292,9 @@ class Topology:
                 )
             if isinstance(above, SinkNode):
                 raise TopologyError(
-                    f"{what} '{node.name}': sink '{parent}' cannot be a parent, nothing comes after a sink"
+                    f"{what} '{node.name}': sink '{parent}' cannot be a parent, nothing comes after a sink. "
+                    f"Name the step before the sink, or read its topic with a source"
                 )
         self.nodes[node.name] = node
         for parent in node.parents:
             self.nodes[parent].children.append(node.name)
-
-
-def _refuse_cycles(leads_to: dict[int, dict[int, SinkNode]], internal: Container[object]) -> None:
-    """Raise when records written to a topic of the user's can come back to where they were written."""
-
-    def reachable(start: int) -> set[int]:
-        found, open_ends = {start}, [start]
-        while open_ends:
-            for other in leads_to[open_ends.pop()]:
-                if other not in found:
-                    found.add(other)
-                    open_ends.append(other)
-        return found
-
-    for number, edges in leads_to.items():
-        for other, sink in edges.items():
-            if sink.topic not in internal and number in reachable(other):
-                raise TopologyError(
-                    f"sink '{sink.name}' writes to topic '{sink.topic}', which leads back to the steps that wrote it: "
-                    "the topology is a cycle. Write to another topic"
-                )
-
-
-def _optional_serde(serde: Any, what: str) -> Serde[Any] | None:
-    return None if serde is None else as_serde(serde, what)

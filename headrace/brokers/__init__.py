@@ -1,0 +1,6 @@
+"""Topics: create, list, produce and consume, on the embedded log."""
+
+from headrace.brokers.broker import Broker, TopicInfo, TopicRecord, connect
+from headrace.brokers.local import LocalBroker
+
+__all__ = ["Broker", "LocalBroker", "TopicInfo", "TopicRecord", "connect"]

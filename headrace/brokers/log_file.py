@@ -1,0 +1,145 @@
+"""The file of the embedded log: open it, read it, write it in transactions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headrace.errors import TopicError
+
+T = TypeVar("T")
+
+FORMAT = 1
+_APPLICATION_ID = 0x48524C47
+"""Tells a log from other SQLite files: `HRLG`."""
+_BUSY_SECONDS = 60.0
+
+# A topic's id is never given out again, so that a reader of a deleted topic does not end up in another one.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS topics (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL, partitions INTEGER NOT NULL,
+    compact INTEGER NOT NULL, retention_ms INTEGER
+);
+CREATE TABLE IF NOT EXISTS partitions (
+    topic INTEGER NOT NULL, partition INTEGER NOT NULL, end_offset INTEGER NOT NULL,
+    PRIMARY KEY (topic, partition)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS records (
+    topic INTEGER NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL, timestamp INTEGER NOT NULL,
+    key BLOB, value BLOB, headers BLOB,
+    PRIMARY KEY (topic, partition, offset)
+) WITHOUT ROWID;
+"""
+
+
+class LogFile:
+    """A SQLite file in WAL mode: any number of processes read while one writes, and writers take turns.
+
+    One process has one connection, which its threads share.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._connection = self._open()
+
+    def read(self, query: str, arguments: tuple[Any, ...] = ()) -> list[Any]:
+        """Return the rows of a query."""
+        with self._lock:
+            self._check_process()
+            try:
+                return self._connection.execute(query, arguments).fetchall()
+            except sqlite3.Error as error:
+                raise TopicError(f"the embedded log '{self.path}' cannot be read: {error}") from error
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run work in a transaction of its own: all of it is kept, or nothing when it raises."""
+        with self._lock:
+            self._check_process()
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                try:
+                    done = work(self._connection)
+                    self._connection.execute("COMMIT")
+                except BaseException:
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise TopicError(f"the embedded log '{self.path}' cannot be written: {error}") from error
+            return done
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if os.getpid() == self._process:
+                self._connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = None
+        try:
+            if self.path.is_dir():
+                raise TopicError(f"the embedded log '{self.path}' cannot be opened: expected a file, got a directory")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Absolute, for SQLite takes names such as ':memory:' for something else than a file.
+            connection = sqlite3.connect(
+                self.path.absolute(), timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._prepare(connection)
+            return connection
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, sqlite3.Error | OSError):
+                raise TopicError(f"the embedded log '{self.path}' cannot be opened: {error}{self._why()}") from error
+            raise
+
+    def _why(self) -> str:
+        """Say what SQLite does not: which of the places that it must write to is closed to us."""
+        places = (place for place in (self.path, self.path.parent) if os.path.exists(place))
+        effective = os.access in os.supports_effective_ids
+        closed = next((p for p in places if not os.access(p, os.W_OK, effective_ids=effective)), None)
+        return "" if closed is None else f" (no permission to write to '{closed}')"
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Make a new file a log, or see that it is one, before anything is changed in it."""
+        if not self._is_log(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            if not self._is_log(connection):  # another process may have been faster
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    def _is_log(self, connection: sqlite3.Connection) -> bool:
+        """Tell a log from an empty file; raise for what is neither."""
+        marked, found, tables = connection.execute(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_application_id, pragma_user_version"
+        ).fetchone()
+        if (marked, found, tables) == (0, 0, 0):
+            return False
+        if marked != _APPLICATION_ID:
+            raise TopicError(f"'{self.path}': expected an embedded log, got a SQLite file of something else")
+        if found != FORMAT:
+            raise TopicError(
+                f"'{self.path}': expected an embedded log of format {FORMAT}, got format {found}: "
+                "it was written by another version of Headrace; use that version, or another file"
+            )
+        return True
+
+    def _check_process(self) -> None:
+        # SQLite's locks do not survive a fork: two processes would write to the file as if they were one.
+        if os.getpid() != self._process:
+            raise TopicError(
+                f"the embedded log '{self.path}' was opened by another process, from which this one was forked: "
+                "call connect() again in this process"
+            )

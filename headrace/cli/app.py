@@ -1,0 +1,46 @@
+"""`headrace`: all commands together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from headrace.cli import consume, describe, produce, topics
+from headrace.cli.options import Traceback
+from headrace.cli.reporting import Commands
+
+app = typer.Typer(
+    name="headrace",
+    cls=Commands,
+    help="Kafka Streams for Python, on Spark.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("describe")(describe.describe)
+app.add_typer(topics.app, name="topics")
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+
+
+def main() -> None:
+    """Run the command line with the arguments of this process."""
+    app(prog_name="headrace")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("headrace"))
+        raise typer.Exit
+
+
+@app.callback()
+def headrace(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+    traceback: Traceback = False,
+) -> None:
+    pass

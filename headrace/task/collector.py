@@ -1,0 +1,28 @@
+"""Python's cycle collector, kept out of a batch's way."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep the collector from running while a large batch is processed and committed.
+
+    What a batch makes lives until its commit, so looking through it over and over finds nothing: measured, that takes
+    a third of the time.
+
+    >>> with collector_paused():
+    ...     gc.isenabled()
+    False
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

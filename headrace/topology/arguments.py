@@ -1,0 +1,69 @@
+"""Checks of what is passed while a topology is built: each raises a `TopologyError` that says where and what."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from headrace.errors import SerializationError, TopologyError
+from headrace.serdes import Serde, as_serde
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def check_name(name: object, what: str) -> str:
+    """Return a name that Kafka would take as (part of) a topic's name.
+
+    >>> check_name("by user", "repartition, name")
+    Traceback (most recent call last):
+    headrace.errors.TopologyError: repartition, name: expected a name of up to 249 letters, digits, '.', '_' and '-',
+    got 'by user'
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
+        raise TopologyError(f"{what}: expected a name of up to 249 letters, digits, '.', '_' and '-', got {name!r}")
+    return name
+
+
+def check_step_name(name: object, what: str) -> str:
+    """Return the name of a step of the Processor API, which is in no topic's name and may be any text of one line."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise TopologyError(f"{what}: expected a name, got {name!r}")
+    return name
+
+
+def check_function(function: Any, what: str, hint: str = "") -> Any:
+    """Return something that can be called."""
+    if not callable(function):
+        raise TopologyError(f"{what}: expected a function, got {type(function).__name__} ({function!r}){hint}")
+    return function
+
+
+def check_optional_function(function: Any, what: str) -> Any:
+    """Return something that can be called, or None."""
+    return None if function is None else check_function(function, what)
+
+
+def check_supplier(supplier: Any, what: str) -> Any:
+    """Return something that makes processors."""
+    if not callable(supplier):
+        hint = f". Pass the class: {type(supplier).__name__}" if callable(getattr(supplier, "process", None)) else ""
+        raise TopologyError(
+            f"{what}: expected a supplier, something to call for a processor, "
+            f"got {type(supplier).__name__} ({supplier!r}){hint}"
+        )
+    return supplier
+
+
+def check_serde(serde: Any, what: str) -> Serde[Any] | None:
+    """Return a serde, or None."""
+    if serde is None:
+        return None
+    try:
+        return as_serde(serde, what)
+    except SerializationError as error:
+        raise TopologyError(str(error)) from None
+
+
+def check_serdes(key_serde: Any, value_serde: Any, what: str) -> tuple[Serde[Any] | None, Serde[Any] | None]:
+    """Return the serdes of keys and values, or None where there is none."""
+    return check_serde(key_serde, f"{what}, key_serde"), check_serde(value_serde, f"{what}, value_serde")

@@ -1,0 +1,42 @@
+"""Small values that survive a commit beside the stores."""
+
+from headrace.state.cells import Cells
+
+
+def test_a_cell_begins_with_its_default() -> None:
+    assert Cells().cell("count/stream_time", -1) == [-1]
+
+
+def test_everybody_who_asks_for_a_name_gets_the_same_cell() -> None:
+    cells = Cells()
+
+    cells.cell("time", -1)[0] = 7
+
+    assert cells.cell("time", -1) == [7]
+
+
+def test_values_give_back_the_cells_of_the_one_before() -> None:
+    before = Cells()
+    before.cell("time", -1)[0] = 7
+    before.cell("sequence", 0)
+
+    after = Cells(before.values())
+
+    assert after.cell("time", -1) == [7]
+    assert after.cell("sequence", 5) == [0]
+
+
+def test_restored_values_that_nobody_asked_for_yet_are_kept() -> None:
+    cells = Cells({"time": 7, "later": 9})
+    cells.cell("time", -1)[0] = 8
+
+    assert cells.values() == {"time": 8, "later": 9}
+
+
+def test_values_are_a_copy() -> None:
+    cells = Cells({"time": 7})
+    values = cells.values()
+
+    cells.cell("time", -1)[0] = 8
+
+    assert values == {"time": 7}

@@ -1,0 +1,52 @@
+"""Tasks of a topology, fed with records and read without a broker."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from headrace import Processor, Record, StreamsConfig, Topology
+from headrace.state.image import Changes, MemoryImage
+from headrace.task.task import Commit, Task
+
+CONFIG = StreamsConfig(application_id="app")
+
+
+def task_of(topology: Topology, config: StreamsConfig = CONFIG, **options: Any) -> Task:
+    """Make the task of a topology that has one sub-topology."""
+    [sub_topology] = topology.sub_topologies()
+    return Task(topology, sub_topology, config, **options)
+
+
+def resumed(topology: Topology, *commits: Commit, config: StreamsConfig = CONFIG, **options: Any) -> Task:
+    """Make the task anew from what it has committed, and nothing else."""
+    stores: dict[str, Changes] = {}
+    for commit in commits:
+        for space, changes in commit.stores.items():
+            stores.setdefault(space, {}).update(changes)
+    return task_of(topology, config, image=MemoryImage(stores), state=commits[-1].state, **options)
+
+
+def feed(task: Task, topic: str, records: Iterable[tuple[int, Any]], partition: int = 0, first_offset: int = 0) -> None:
+    """Feed (timestamp, value) pairs with the key "k"; values are JSON."""
+    task.feed(
+        topic,
+        partition,
+        [
+            (offset, timestamp, b"k", None if value is None else str(value).encode(), None)
+            for offset, (timestamp, value) in enumerate(records, first_offset)
+        ],
+    )
+
+
+def values(task: Task) -> list[str]:
+    """Take the values that came out, as text."""
+    return [value.decode() if value is not None else "null" for _, _, _, value, _, _ in task.take_outputs()]
+
+
+def processing(process: Callable[[Any, Record[Any, Any]], None]) -> Callable[[], Processor[Any, Any]]:
+    """Return a supplier of processors that do `process(context, record)` and nothing else."""
+
+    class Processing(Processor[Any, Any]):
+        def process(self, record: Record[Any, Any]) -> None:
+            process(self.context, record)
+
+    return Processing
