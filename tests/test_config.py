@@ -37,7 +37,7 @@ def refusal(make: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-# -- what is given
+# -- what is given ----------------------------------------------------------------------------------------------------
 
 
 def test_the_defaults_are_those_that_the_documentation_says() -> None:
@@ -103,7 +103,7 @@ def test_settings_cannot_be_changed_afterwards() -> None:
     assert settings.application_id == "app"
 
 
-# -- by name
+# -- by name ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_timestamp_extractor_may_be_named(extractor: Any) -> None:
     assert config(default_timestamp_extractor=java).default_timestamp_extractor is extractor
 
 
-# -- refusals: each names the setting, what was given, and what is allowed
+# -- refusals: each names the setting, what was given, and what is allowed --------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_dead_letters_need_a_topic(topic: Any) -> None:
         DeadLetter(topic)
 
 
-# -- the environment
+# -- the environment --------------------------------------------------------------------------------------------------
 
 
 def test_what_is_not_given_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +258,7 @@ def test_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-# -- Kafka Streams' names
+# -- Kafka Streams' names ---------------------------------------------------------------------------------------------
 
 
 def test_settings_may_have_kafka_streams_names() -> None:

@@ -53,7 +53,9 @@ class CogroupedStream(Generic[K, A]):
     graph: Graph
     windows: Any = None
 
-    def cogroup(self, grouped: GroupedStream[K, Any], aggregator: Callable[[K, Any, A], A]) -> CogroupedStream[K, A]:
+    def cogroup(
+        self, grouped: GroupedStream[K, Any], aggregator: Callable[[K, Any, A], A | None]
+    ) -> CogroupedStream[K, A]:
         """Add a grouped stream with its `aggregator(key, value, aggregate)`.
 
         >>> builder = StreamsBuilder()

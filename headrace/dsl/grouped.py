@@ -109,7 +109,7 @@ class GroupedStream(Generic[K, V]):
     def aggregate(
         self,
         initializer: Callable[[], A],
-        aggregator: Callable[[K, V, A], A],
+        aggregator: Callable[[K, V, A], A | None],
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
@@ -152,7 +152,7 @@ class GroupedStream(Generic[K, V]):
         """
         return windowed(self, windows)
 
-    def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedStream[K, A]:
+    def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> CogroupedStream[K, A]:
         """Aggregate this together with other grouped streams, each by its own `aggregator(key, value, aggregate)`.
 
         >>> builder = StreamsBuilder()

@@ -95,8 +95,8 @@ class GroupedTable(Generic[K, V]):
     def aggregate(
         self,
         initializer: Callable[[], A],
-        adder: Callable[[K, V, A], A],
-        subtractor: Callable[[K, V, A], A],
+        adder: Callable[[K, V, A], A | None],
+        subtractor: Callable[[K, V, A], A | None],
         *,
         store: str | Materialized | None = None,
         name: str | None = None,

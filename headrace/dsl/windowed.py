@@ -113,7 +113,7 @@ class TimeWindowedStream(Generic[K, V]):
     def aggregate(
         self,
         initializer: Callable[[], A],
-        aggregator: Callable[[K, V, A], A],
+        aggregator: Callable[[K, V, A], A | None],
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
@@ -242,7 +242,7 @@ class SessionWindowedStream(Generic[K, V]):
     def aggregate(
         self,
         initializer: Callable[[], A],
-        aggregator: Callable[[K, V, A], A],
+        aggregator: Callable[[K, V, A], A | None],
         merger: Callable[[K, A, A], A],
         *,
         store: str | Materialized | None = None,

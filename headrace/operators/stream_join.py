@@ -106,11 +106,14 @@ class JoinSide:
             if unmatched is not None and timestamp == stream_time[0]:
                 emit_expired()
             latest = max(0, timestamp + after)
+            results: list[tuple[Any, int]] = []
+            failure = None
             try:
                 raw = key_of(key)
                 found = scan(raw, max(0, timestamp - before), latest)
-                results = []
                 for found_at, other_value in found:
+                    if unmatched is not None:
+                        unmatched.forget(found_at, other_side, raw)
                     result = joiner(key, value, other_value) if is_left else joiner(key, other_value, value)
                     results.append((result, found_at))
                 if not found and is_outer:
@@ -119,12 +122,11 @@ class JoinSide:
                     else:
                         unmatched.add(timestamp, this_side, raw, value)
                         least_unmatched[0] = min(least_unmatched[0], timestamp)
-                elif unmatched is not None:
-                    for found_at, _ in found:
-                        unmatched.forget(found_at, other_side, raw)
             except Exception as error:
-                return fail(error, key, value, timestamp)
+                failure = error
             for result, found_at in results:
                 forward(key, result, found_at if found_at > timestamp else timestamp)
+            if failure is not None:  # what was joined before it stands
+                fail(failure, key, value, timestamp)
 
         return process

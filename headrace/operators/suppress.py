@@ -141,11 +141,17 @@ class Suppress:
             try:
                 for key, new, old, entry in buffer.take_while(wanted):
                     if new is not None or not window_closes:
-                        record.topic, record.partition, record.offset = entry.topic or None, entry.partition, entry.offset
+                        record.topic, record.partition, record.offset = (
+                            entry.topic or None,
+                            entry.partition,
+                            entry.offset,
+                        )
                         record.headers = entry.headers
                         forward(key, new, old, entry.timestamp)
             finally:
-                record.topic, record.partition, record.offset, record.headers, record.raw_key, record.raw_value = in_hand
+                record.topic, record.partition, record.offset, record.headers, record.raw_key, record.raw_value = (
+                    in_hand
+                )
 
         def due() -> bool:
             return bool(buffer.next_due <= observed[0] - wait)

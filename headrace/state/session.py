@@ -56,6 +56,7 @@ class SessionStore(Generic[K, V]):
         self._freeze, self._thaw = codec.freeze, codec.thaw
         # The latest end ever put, and the least that is still kept; both only rise.
         self._latest = cells.cell(f"{name}/latest", -_MAX_TIME)
+        self._committed_latest: int = self._latest[0]
         self._floor = cells.cell(f"{name}/floor", -_MAX_TIME)
         self._lag = retention - (0 if keep_oldest else 1)
         self._hidden = 1 if keep_oldest else 0
@@ -64,6 +65,10 @@ class SessionStore(Generic[K, V]):
     def keep_longer(self, time: int) -> None:
         """Show sessions for that much longer than the retention; operators that need it say so before they begin."""
         self._lag = self.retention - 1 + time
+
+    def was_overdue(self, end: int) -> bool:
+        """Tell whether at the last commit a session that ended then was shown only because it is kept longer."""
+        return end <= self._committed_latest - self.retention
 
     def read(self, key: bytes, start: int, end: int) -> Any:
         """Return the value of one session of a serialized key, or None."""
@@ -151,6 +156,7 @@ class SessionStore(Generic[K, V]):
     def commit(self) -> dict[str, Changes]:
         """Hand what changed to the image, drop what has expired, and return the changes, by space."""
         floor = self._floor[0]
+        self._committed_latest = self._latest[0]
         if floor - self._expired_to < max(self.retention // 2, 1):
             return {self.name: self._overlay.commit()}
         self._expired_to = floor

@@ -150,8 +150,9 @@ class VersionedStore(Generic[K, V]):
             self._latest.put(raw, (timestamp, value))
             return
         self._latest.delete(raw)
-        if self._history.get(place) is None:
-            self._history.put(place, (timestamp, None))  # marks the time of the delete
+        # Marks the time of the delete; as in Kafka Streams, not where it takes away a latest version of the same time.
+        if latest is None and self._history.get(place) is None:
+            self._history.put(place, (timestamp, None))
 
     def _insert(self, raw: bytes, latest: Any, timestamp: int, value: Any) -> int:
         """Put a version where it belongs in the history; return when it stops holding."""

@@ -26,7 +26,7 @@ def bind_sink(task: Task, node: SinkNode) -> Process:
     """Return the function that serializes a record and puts it out."""
     name, record, put_out = node.name, task.record, task.outputs.append
     key_serde, value_serde = task.serde(node.key_serde, "key"), task.serde(node.value_serde, "value")
-    partitioner, unwritable = node.partitioner, task.unwritable
+    partitioner, unwritable = node.partitioner, task.failures.in_sink
 
     if callable(node.topic) or partitioner is not None or key_serde.uses_headers or value_serde.uses_headers:
         return _bind_general_sink(task, node)
@@ -70,7 +70,7 @@ def _bind_general_sink(task: Task, node: SinkNode) -> Process:
                 raise StreamsError(_negative(timestamp))
             partitions = _partitions(partitioner, topic, key, value, task.partition_count)
         except Exception as error:
-            task.unwritable(name, error, key, value, timestamp)
+            task.failures.in_sink(name, error, key, value, timestamp)
             return
         for partition in partitions:
             put_out((topic, partition, raw_key, raw_value, timestamp, record.headers))

@@ -8,8 +8,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import Any, TypeAlias
 
 from headrace.config import StreamsConfig
-from headrace.errors import HeadraceError, SerializationError, StreamsError, TaskError, TopologyError
-from headrace.handlers import DeadLetter, ErrorContext, Handler, HandlerResponse
+from headrace.errors import HeadraceError, StreamsError, TaskError, TopologyError
 from headrace.records import Headers
 from headrace.serdes import Serde
 from headrace.serdes.deferred import Deferred
@@ -18,11 +17,13 @@ from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image, MemoryImage
 from headrace.task.caching import RecordCache
 from headrace.task.current_record import NO_HEADERS, CurrentRecord
+from headrace.task.failures import Failures
 from headrace.task.processors import bind_processor
-from headrace.task.punctuation import NEVER, Schedule, Schedules
+from headrace.task.punctuation import Schedule, Schedules
 from headrace.task.sinks import bind_sink
 from headrace.task.sources import InputQueue, RawRecord
-from headrace.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
+from headrace.task.steps import Step, fan_out
+from headrace.topology.nodes import Process, SinkNode, SourceNode
 from headrace.topology.processor import PunctuationType
 from headrace.topology.topology import SubTopology, Topology
 
@@ -67,6 +68,7 @@ class Task:
         self.topology = topology
         self.partition_count = partition_count
         self.record = CurrentRecord()
+        self.failures = Failures(self)
         self.cells = Cells(state)
         self.stream_time = self.cells.cell("task/stream_time", -1)
         self.outputs: list[Output] = []
@@ -174,7 +176,7 @@ class Task:
                     if value is not None:
                         value = decode_value(value)
                 except Exception as error:
-                    self._unreadable(queue, raw, error)
+                    self.failures.in_source(queue, raw, error)
                     continue
             else:
                 read = self._read(queue, raw)
@@ -234,7 +236,8 @@ class Task:
         try:
             key, value = queue.deserialize(raw)
         except Exception as error:
-            self._unreadable(queue, raw, error)
+            self._take_in_hand(queue, raw)
+            self.failures.in_source(queue, raw, error)
             return None
         if raw[1] >= 0 and not queue.extracts:
             return key, value, raw[1]
@@ -244,7 +247,7 @@ class Task:
                 raise StreamsError(f"the timestamp extractor must give an int, got {type(timestamp).__name__}")
         except Exception as error:
             self._take_in_hand(queue, raw)
-            where = self._where("processing", queue.step, key, value, raw[1])
+            where = self.failures.where("processing", queue.step, key, value, raw[1])
             raise TaskError(f"{where}: the timestamp cannot be extracted: {error}") from error
         if timestamp < 0:
             self.dropped_records += 1
@@ -259,66 +262,9 @@ class Task:
         except TaskError:
             raise
         except Exception as error:
-            self._fail(schedule.step, error, None, None, now)
+            self.failures.in_step(schedule.step, error, None, None, now)
         finally:
             self.record.restore(position)
-
-    # -- errors -----------------------------------------------------------------------------------------------------
-
-    def _where(self, phase: str, step: str, key: Any, value: Any, timestamp: int) -> ErrorContext:
-        record = self.record
-        return ErrorContext(
-            phase,
-            step,
-            self.id,
-            record.topic,
-            record.partition,
-            record.offset,
-            timestamp,
-            record.headers,
-            key,
-            value,
-            record.raw_key,
-            record.raw_value,
-        )
-
-    def _fail(self, step: str, error: Exception, key: Any, value: Any, timestamp: int) -> None:
-        where = self._where("processing", step, key, value, timestamp)
-        self._decide(self.config.processing_exception_handler, where, error)
-
-    def _unreadable(self, queue: InputQueue, raw: RawRecord, error: Exception) -> None:
-        self._take_in_hand(queue, raw)
-        try:
-            queue.explain(raw)
-        except SerializationError as explained:
-            error = explained
-        where = self._where("deserialization", queue.step, raw[2], raw[3], raw[1])
-        self._decide(self.config.deserialization_exception_handler, where, error)
-
-    def unwritable(self, step: str, error: Exception, key: Any, value: Any, timestamp: int) -> None:
-        """Let the production handler decide about a record that a sink cannot write."""
-        where = self._where("production", step, key, value, timestamp)
-        self._decide(self.config.production_exception_handler, where, error)
-
-    def _decide(self, handler: Handler, where: ErrorContext, error: Exception) -> None:
-        """Ask the handler; return to drop the record, or raise."""
-        try:
-            response = handler(where, error)
-        except Exception as broken:
-            raise TaskError(f"{where}: the {where.phase} exception handler failed: {broken}") from broken
-        if isinstance(response, DeadLetter):
-            timestamp = max(where.timestamp, 0)
-            headers = response.headers(where, error)
-            self.outputs.append((response.topic, None, where.raw_key, where.raw_value, timestamp, headers))
-        elif response is HandlerResponse.FAIL:
-            text = str(error) if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
-            raise TaskError(f"{where}: {text}") from error
-        elif response is not HandlerResponse.CONTINUE:
-            raise TaskError(
-                f"{where}: the {where.phase} exception handler must return HandlerResponse.FAIL, "
-                f"HandlerResponse.CONTINUE or a DeadLetter, got {response!r}"
-            ) from error
-        self.dropped_records += 1
 
     # -- binding ----------------------------------------------------------------------------------------------------
 
@@ -333,12 +279,12 @@ class Task:
             elif isinstance(node, SourceNode):
                 self._bound[name] = fan_out(list(children.values()), changes=False)
             elif node.operator is not None:
-                step = _Step(self, node)
+                step = Step(self, node)
                 forward = fan_out(list(children.values()), changes=node.operator.emits_changes)
                 step.children = children
                 self._bound[name] = node.operator.bind(step, forward)
             else:
-                process, processor, context = bind_processor(self, node, _Step(self, node), children)
+                process, processor, context = bind_processor(self, node, Step(self, node), children)
                 self._bound[name] = process
                 contexts.append((name, processor, context))
         caches = self._caches
@@ -407,68 +353,3 @@ class Task:
             ):
                 return node
         return None
-
-
-class _Step:
-    """What a task gives to an operator that it binds."""
-
-    def __init__(self, task: Task, node: ProcessorNode) -> None:
-        self.step = node.name
-        self.record = task.record
-        self.children: dict[str, Process] = {}
-        self._task = task
-        name, fail = node.name, task._fail
-
-        def fail_here(error: Exception, key: Any, value: Any, timestamp: int) -> None:
-            fail(name, error, key, value, timestamp)
-
-        self.fail = fail_here
-
-    def store(self, name: str) -> Any:
-        return self._task.store(name)
-
-    def cell(self, name: str, default: Any) -> list[Any]:
-        return self._task.cells.cell(f"{self.step}/{name}", default)
-
-    def shared_cell(self, name: str, default: Any) -> list[Any]:
-        return self._task.cells.cell(name, default)
-
-    def cache(self, store: str, forward: Process, send_old: bool) -> Callable[..., None] | None:
-        task = self._task
-        if not task.topology.stores[store].caching or not task.config.statestore_cache_max_bytes:
-            return None
-        return task.add_cache(store, forward, send_old).put
-
-    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        return self._task.serde(serde, part)
-
-    def partition(self) -> int:
-        return self._task.partition
-
-    def dropped(self) -> None:
-        self._task.dropped_records += 1
-
-
-def fan_out(children: list[Process], *, changes: bool) -> Process:
-    """Return the function that hands a record to all children, in order."""
-    if not children:
-        return _nowhere
-    if len(children) == 1:
-        return children[0]
-
-    def forward(key: Any, value: Any, timestamp: int) -> None:
-        for child in children:
-            child(key, value, timestamp)
-
-    def forward_change(key: Any, new: Any, old: Any, timestamp: int) -> None:
-        for child in children:
-            child(key, new, old, timestamp)
-
-    return forward_change if changes else forward
-
-
-def _nowhere(*_: Any) -> None:
-    pass
-
-
-__all__ = ["NEVER", "Commit", "Output", "Task"]

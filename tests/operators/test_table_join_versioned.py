@@ -313,3 +313,14 @@ def test_table_joined_with_itself() -> None:
         left k=C@10 -> k=C+C@10 k=C+C@10
         """,
     )
+
+
+def test_an_older_version_is_the_latest_again_after_a_delete_at_the_latest_one_s_own_time() -> None:
+    check(
+        joined("outer_join", "left"),
+        """
+        left k=A@5    -> k=A+None@5
+        left k=None@5 -> k=None@5
+        left k=B@3    -> k=B+None@3
+        """,
+    )

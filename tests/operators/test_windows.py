@@ -1,7 +1,7 @@
 """What windows can be made of, and which of them a record falls into."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -125,9 +125,18 @@ def test_before_and_after_leave_grace_alone() -> None:
         (lambda: TumblingWindows(0), "TumblingWindows, size: expected at least 1 ms, got 0 ms"),
         (lambda: TumblingWindows(-1), "TumblingWindows, size: expected at least 1 ms, got -1 ms"),
         (lambda: TumblingWindows(3, grace=-1), "TumblingWindows, grace: expected at least 0 ms, got -1 ms"),
-        (lambda: TumblingWindows("1h"), "TumblingWindows, size: expected a timedelta or whole milliseconds, got str"),
-        (lambda: TumblingWindows(1.5), "TumblingWindows, size: expected a timedelta or whole milliseconds, got float"),
-        (lambda: TumblingWindows(None), "TumblingWindows, size: expected a timedelta or whole milliseconds, got None"),
+        (
+            lambda: TumblingWindows(cast(Any, "1h")),
+            "TumblingWindows, size: expected a timedelta or whole milliseconds, got str",
+        ),
+        (
+            lambda: TumblingWindows(cast(Any, 1.5)),
+            "TumblingWindows, size: expected a timedelta or whole milliseconds, got float",
+        ),
+        (
+            lambda: TumblingWindows(cast(Any, None)),
+            "TumblingWindows, size: expected a timedelta or whole milliseconds, got None",
+        ),
         (lambda: HoppingWindows(0, 1), "HoppingWindows, size: expected at least 1 ms"),
         (lambda: HoppingWindows(5, 0), "HoppingWindows, advance: expected at least 1 ms"),
         (lambda: HoppingWindows(5, -1), "HoppingWindows, advance: expected at least 1 ms"),

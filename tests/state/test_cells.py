@@ -40,3 +40,14 @@ def test_values_are_a_copy() -> None:
     cells.cell("time", -1)[0] = 8
 
     assert values == {"time": 7}
+
+
+def test_who_has_a_cell_that_was_renewed_can_no_longer_change_it() -> None:
+    cells = Cells({"due": 7})
+    before = cells.cell("due", 0)
+
+    after = cells.renew("due", 9)
+    before[0] = None
+
+    assert after == [9]
+    assert cells.values() == {"due": 9}

@@ -376,6 +376,14 @@ def test_a_timestamped_store_refuses_a_value_without_a_timestamp(value: Any) -> 
         store.put_if_absent("a", value)
 
 
+def test_a_timestamp_that_does_not_fit_its_bytes_fails_the_commit_with_the_stores_name() -> None:
+    kept = Kept(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True))
+    kept.store.put("a", ValueAndTimestamp(1, 2**64))
+
+    with pytest.raises(SerializationError, match=r"^store 'counts': a value cannot be serialized: "):
+        kept.commit()
+
+
 def test_mutable_values_with_timestamps_are_safe_from_changes_too() -> None:
     store = Kept(Stores.key_value("lists", serdes.String, serdes.Json, timestamped=True)).store
     store.put("a", ValueAndTimestamp([1], 10))

@@ -38,7 +38,7 @@ def values(entries: Any) -> list[Any]:
     return [value for _, value in entries]
 
 
-# -- finding
+# -- finding ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -129,7 +129,7 @@ def test_all_gives_every_session_by_key_end_and_start(kept: Kept) -> None:
     assert list(kept.rebuild().all()) == sessions
 
 
-# -- removing
+# -- removing ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", ["remove", "none"])
@@ -162,7 +162,7 @@ def test_sessions_may_be_removed_while_walking(kept: Kept) -> None:
     assert list(store.all()) == []
 
 
-# -- retention
+# -- retention --------------------------------------------------------------------------------------------------------
 
 
 def test_a_session_that_ended_the_retention_before_the_latest_is_gone(kept: Kept) -> None:
@@ -253,7 +253,7 @@ def test_the_walk_by_time_goes_by_end_then_start_then_key(kept: Kept) -> None:
     assert list(store.scan_by_time(6, 5)) == []
 
 
-# -- values and keys
+# -- values and keys --------------------------------------------------------------------------------------------------
 
 
 def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
@@ -278,7 +278,7 @@ def test_wrong_types_are_refused_with_the_stores_name(kept: Kept) -> None:
         list(kept.store.fetch(None))
 
 
-# -- commits
+# -- commits ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_commit_returns_what_changed_by_key_end_and_start(kept: Kept) -> None:
@@ -290,7 +290,7 @@ def test_a_commit_returns_what_changed_by_key_end_and_start(kept: Kept) -> None:
     assert kept.commit() == {}
 
 
-# -- cost
+# -- cost -------------------------------------------------------------------------------------------------------------
 
 
 def test_no_operation_on_a_key_looks_at_other_keys() -> None:
@@ -324,7 +324,7 @@ def test_a_walk_by_time_looks_at_its_own_sessions_only() -> None:
     assert kept.touched - before <= 7
 
 
-# -- any operations
+# -- any operations ---------------------------------------------------------------------------------------------------
 
 KEYS = st.sampled_from(["", "a", "aa", "b", "a\0"])
 TIMES = st.integers(0, 60)

@@ -52,7 +52,7 @@ def history(kept: Kept) -> History:
     return History(kept)
 
 
-# -- puts in order
+# -- puts in order ----------------------------------------------------------------------------------------------------
 
 
 def test_the_latest_version_holds_until_further_notice(history: History) -> None:
@@ -124,7 +124,7 @@ def test_versions_over_a_long_time(history: History) -> None:
     assert history.holds(-15) is None
 
 
-# -- puts out of order
+# -- puts out of order ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("latest", ["v", None])
@@ -273,7 +273,7 @@ def test_an_empty_value_is_not_a_delete(history: History) -> None:
     assert history.holds(20) is None
 
 
-# -- deletes
+# -- deletes ----------------------------------------------------------------------------------------------------------
 
 
 def test_delete_returns_the_version_that_held_at_that_time(kept: Kept) -> None:
@@ -289,7 +289,7 @@ def test_delete_returns_the_version_that_held_at_that_time(kept: Kept) -> None:
     assert store.get("k", SEGMENT + 24) == VersionedRecord("vp20", SEGMENT + 20, SEGMENT + 25)
 
 
-# -- retention
+# -- retention --------------------------------------------------------------------------------------------------------
 
 
 def test_a_put_older_than_the_history_is_refused(kept: Kept) -> None:
@@ -402,7 +402,7 @@ def test_the_history_goes_on_after_a_rebuild(kept: Kept) -> None:
     assert kept.rebuild().put("d", "too late", 19) == NOT_PUT
 
 
-# -- all, values and keys
+# -- all, values and keys ---------------------------------------------------------------------------------------------
 
 
 def test_all_gives_the_latest_version_of_every_key_that_has_one(kept: Kept) -> None:
@@ -458,7 +458,7 @@ def test_a_negative_time_is_refused(kept: Kept) -> None:
         kept.store.put("a", "x", -1)
 
 
-# -- commits
+# -- commits ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_commit_returns_what_changed(kept: Kept) -> None:
@@ -475,7 +475,7 @@ def test_a_commit_returns_what_changed(kept: Kept) -> None:
     assert kept.commit() == {}
 
 
-# -- cost
+# -- cost -------------------------------------------------------------------------------------------------------------
 
 
 def test_no_operation_looks_at_other_keys_or_at_much_history() -> None:
@@ -499,7 +499,7 @@ def test_no_operation_looks_at_other_keys_or_at_much_history() -> None:
     assert kept.touched - before <= 40
 
 
-# -- any operations
+# -- any operations ---------------------------------------------------------------------------------------------------
 
 KEYS = st.sampled_from(["", "a", "aa", "a\0", "a" + "\0" * 8])
 TIMES = st.integers(0, 60)

@@ -47,7 +47,7 @@ def filled(kept: Kept, *, committed: bool = False) -> Any:
     return kept.store
 
 
-# -- single windows
+# -- single windows ---------------------------------------------------------------------------------------------------
 
 
 def test_a_window_is_there_once_it_is_put(kept: Kept) -> None:
@@ -80,7 +80,7 @@ def test_the_end_of_a_window_is_its_start_and_the_stores_window_size() -> None:
     assert key == Windowed("a", Window(1_000, 6_000))
 
 
-# -- ranges of time
+# -- ranges of time ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -205,7 +205,7 @@ def test_windows_may_be_put_during_a_walk(kept: Kept) -> None:
     assert windowed(1, "two", 30) in list(walk)
 
 
-# -- duplicates
+# -- duplicates -------------------------------------------------------------------------------------------------------
 
 
 def test_a_store_of_duplicates_keeps_all_values_of_a_window_in_the_order_of_their_arrival() -> None:
@@ -241,7 +241,7 @@ def test_none_does_not_delete_from_a_store_of_duplicates() -> None:
     assert values(kept.store.fetch(1, 0, 0)) == ["one"]
 
 
-# -- retention
+# -- retention --------------------------------------------------------------------------------------------------------
 
 
 def test_a_window_that_starts_the_retention_before_the_latest_is_gone(kept: Kept) -> None:
@@ -338,7 +338,7 @@ def test_the_retention_cannot_be_less_than_the_window() -> None:
         Stores.window("w", retention=5, window_size=6)
 
 
-# -- values and keys
+# -- values and keys --------------------------------------------------------------------------------------------------
 
 
 def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
@@ -378,7 +378,7 @@ def test_a_timestamped_store_gives_and_takes_values_with_their_timestamp() -> No
         kept.store.put("a", 1, 0)
 
 
-# -- commits
+# -- commits ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_commit_returns_what_changed_by_key_start_and_sequence_number() -> None:
@@ -393,7 +393,7 @@ def test_a_commit_returns_what_changed_by_key_start_and_sequence_number() -> Non
     assert kept.commit() == {}
 
 
-# -- cost
+# -- cost -------------------------------------------------------------------------------------------------------------
 
 
 def test_no_operation_on_a_key_looks_at_other_keys_or_other_times() -> None:
@@ -429,7 +429,7 @@ def test_expiry_looks_at_what_expires_only() -> None:
     assert len(kept.entries()["w"]) == 500
 
 
-# -- any operations
+# -- any operations ---------------------------------------------------------------------------------------------------
 
 KEYS = st.sampled_from(["", "a", "aa", "b", "a\0"])
 TIMES = st.integers(0, 60)

@@ -80,7 +80,7 @@ def run(setting: str, handler: Any, bad: Any) -> TopologyTestDriver:
     return piped({setting: handler}, bad, 4)
 
 
-# -- fail
+# -- fail -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("setting", "bad", "says"), PHASES)
@@ -160,7 +160,7 @@ def test_an_error_in_nested_steps_is_reported_once_at_the_innermost() -> None:
     assert asked == ["inner"]
 
 
-# -- continue
+# -- continue ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("setting", "bad", "says"), PHASES)
@@ -260,7 +260,7 @@ def test_a_batch_goes_on_after_a_record_that_cannot_be_read() -> None:
     assert len(task.take_outputs()) == 2
 
 
-# -- what a failing record leaves behind
+# -- what a failing record leaves behind ------------------------------------------------------------------------------
 
 
 def test_an_aggregator_that_fails_halfway_does_not_spoil_the_aggregate() -> None:
@@ -310,7 +310,7 @@ def test_a_value_of_the_wrong_type_leaves_the_store_as_it_was() -> None:
         assert driver.state_store("latest").get("k") == 1
 
 
-# -- dead letters
+# -- dead letters -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("setting", "bad", "says"), PHASES)
@@ -417,7 +417,7 @@ def test_a_negative_timestamp_cannot_keep_a_record_from_being_a_dead_letter() ->
     assert letter.timestamp == 0
 
 
-# -- punctuations
+# -- punctuations -----------------------------------------------------------------------------------------------------
 
 
 class Tick(Processor[Any, Any]):
@@ -492,7 +492,7 @@ def test_a_step_that_fails_on_what_a_punctuation_forwards_is_reported_at_that_st
         driver.advance_wall_clock_time(10)
 
 
-# -- handlers that fail themselves
+# -- handlers that fail themselves ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("setting", "bad", "says"), PHASES)

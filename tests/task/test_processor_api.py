@@ -44,7 +44,7 @@ def piped(topology: Topology | StreamsBuilder, *records: tuple[Any, ...], **topi
         return driver.create_output_topic("out", **topics).read_records()
 
 
-# -- forwarding
+# -- forwarding -------------------------------------------------------------------------------------------------------
 
 
 def test_a_record_is_forwarded_to_all_children_in_the_order_they_were_added() -> None:
@@ -142,7 +142,7 @@ def test_null_keys_and_values_are_handed_over_as_they_are() -> None:
     assert out == [Record(None, None, 5)]
 
 
-# -- headers
+# -- headers ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_processor_sees_and_changes_headers() -> None:
@@ -204,7 +204,7 @@ def test_headers_stay_with_the_record_through_steps_of_the_dsl() -> None:
     assert out == Record("k", 2, 0, [("by", b"step")])
 
 
-# -- what it can know
+# -- what it can know -------------------------------------------------------------------------------------------------
 
 
 def test_record_metadata_says_where_the_record_came_from() -> None:
@@ -263,7 +263,7 @@ def test_the_application_the_task_and_both_clocks_are_known() -> None:
     assert seen == [(-1, 1000), (50, 1000), (50, 1005)]
 
 
-# -- stores
+# -- stores -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_store_is_shared_by_the_processors_it_is_connected_to() -> None:
@@ -420,7 +420,7 @@ def test_a_global_store_cannot_be_written_by_a_processor(write: Callable[[Any], 
     assert isinstance(caught.value.__cause__, InvalidStateStoreError)
 
 
-# -- processors that keep the key
+# -- processors that keep the key -------------------------------------------------------------------------------------
 
 
 def test_a_fixed_key_processor_changes_values_and_timestamps() -> None:
@@ -449,7 +449,7 @@ def test_a_fixed_key_processor_cannot_change_the_key() -> None:
         piped(builder, ("a", 1))
 
 
-# -- from start to end
+# -- from start to end ------------------------------------------------------------------------------------------------
 
 
 def test_processors_are_started_parents_first_and_closed_in_the_same_order() -> None:
@@ -547,7 +547,7 @@ def test_all_processors_are_closed_though_one_fails_to() -> None:
     assert closed == ["first", "second", "third"]
 
 
-# -- suppliers
+# -- suppliers --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("made", [None, 5, "processor", Processor])
@@ -589,7 +589,7 @@ def test_a_processor_is_not_a_supplier() -> None:
         one_step(processing(lambda context, record: None)())  # type: ignore[arg-type]
 
 
-# -- errors of its own
+# -- errors of its own ------------------------------------------------------------------------------------------------
 
 
 def test_an_error_is_reported_once_at_the_step_where_it_happened() -> None:

@@ -55,7 +55,7 @@ def called_at(*timestamps: int, interval: Any = 10) -> list[list[int]]:
     return came
 
 
-# -- stream time
+# -- stream time ------------------------------------------------------------------------------------------------------
 
 
 def test_stream_time_calls_after_the_first_record_and_then_at_multiples_of_the_interval() -> None:
@@ -146,7 +146,7 @@ def test_a_batch_of_records_calls_in_between() -> None:
     assert order == [1, "at 1", 2, 3, "at 11", 4]
 
 
-# -- wall-clock time
+# -- wall-clock time --------------------------------------------------------------------------------------------------
 
 
 def test_the_wall_clock_calls_one_interval_after_the_start_and_then_at_multiples() -> None:
@@ -193,7 +193,7 @@ def test_the_clock_moves_for_all_tasks() -> None:
     assert (one, two) == ([10], [10])
 
 
-# -- several schedules
+# -- several schedules ------------------------------------------------------------------------------------------------
 
 
 def test_what_is_due_earlier_is_called_first() -> None:
@@ -216,7 +216,7 @@ def test_both_clocks_may_be_used_at_once() -> None:
     assert calls == [(0, 77), (1, 10)]
 
 
-# -- cancelling
+# -- cancelling -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", PunctuationType)
@@ -273,7 +273,7 @@ def test_a_schedule_may_be_cancelled_by_another_that_is_due_with_it() -> None:
     assert calls == [(0, 10), (0, 20)]
 
 
-# -- schedules made while running
+# -- schedules made while running -------------------------------------------------------------------------------------
 
 
 class OnRecord(Punctuated):
@@ -368,7 +368,7 @@ def test_a_schedule_made_after_a_restart_is_called_though_its_like_was_cancelled
     assert values(again) == ["2"]
 
 
-# -- what a callback can do
+# -- what a callback can do -------------------------------------------------------------------------------------------
 
 
 def test_a_callback_can_use_stores_and_forward() -> None:
@@ -451,7 +451,7 @@ def test_an_error_in_a_callback_names_the_step() -> None:
         assert isinstance(caught.value.__cause__, ValueError)
 
 
-# -- mistakes
+# -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -488,7 +488,7 @@ def test_what_cannot_be_called_is_refused() -> None:
         TopologyTestDriver(topology_of(lambda: Step([], (10, STREAM_TIME))))
 
 
-# -- the schedules of one clock
+# -- the schedules of one clock ---------------------------------------------------------------------------------------
 
 
 def test_next_due_is_precisely_the_least_due_time() -> None:

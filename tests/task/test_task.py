@@ -34,7 +34,7 @@ def counting(**options: Any) -> Topology:
     return builder.build()
 
 
-# -- which record is next
+# -- which record is next ---------------------------------------------------------------------------------------------
 
 
 def test_the_record_with_the_lowest_timestamp_at_the_head_of_a_queue_is_next() -> None:
@@ -129,7 +129,7 @@ def test_a_topic_that_the_task_does_not_read_is_refused() -> None:
         feed(task_of(two_sources()), "other", [(0, 1)])
 
 
-# -- what comes out
+# -- what comes out ---------------------------------------------------------------------------------------------------
 
 
 def test_an_output_has_topic_key_value_timestamp_and_headers() -> None:
@@ -187,7 +187,39 @@ def test_internal_topics_have_the_applications_id_before_them() -> None:
     assert two.id == "1_3"
 
 
-# -- time
+@pytest.mark.parametrize("topic", ["out", lambda key, value, context: "out"], ids=["fixed", "chosen"])
+def test_a_negative_timestamp_cannot_be_written(topic: Any) -> None:
+    topology = Topology().add_source("source", "in")
+    back = processing(lambda context, record: context.forward(record.with_timestamp(-1)))
+    topology.add_processor("back", back, "source").add_sink("sink", topic, "back")
+    task = task_of(topology)
+    feed(task, "in", [(0, 1)])
+
+    with pytest.raises(TaskError, match=r"^step 'sink', .* a record needs a timestamp of at least 0 .*, got -1"):
+        task.process()
+
+
+def test_serdes_may_use_the_headers_of_a_record() -> None:
+    def shift(value: bytes, headers: Any, sign: int) -> bytes:
+        by = int(dict(headers).get("shift", b"0"))
+        return bytes(byte + sign * by for byte in value)
+
+    shifted: serdes.Serde[str] = serdes.Serde(
+        lambda topic, text, headers: shift(text.encode(), headers, 1),
+        lambda topic, data, headers: shift(data, headers, -1).decode(),
+    )
+    topology = Topology().add_source("source", "in", value_serde=shifted)
+    upper = processing(lambda context, record: context.forward(record.with_value(record.value.upper())))
+    topology.add_processor("upper", upper, "source").add_sink("sink", "out", "upper", value_serde=shifted)
+    task = task_of(topology)
+    task.feed("in", 0, [(0, 0, b"k", b"bcd", [("shift", b"1")]), (1, 0, b"k", b"xyz", None)])
+
+    task.process()
+
+    assert [value for _, _, _, value, _, _ in task.take_outputs()] == [b"BCD", b"XYZ"]
+
+
+# -- time -------------------------------------------------------------------------------------------------------------
 
 
 def test_stream_time_is_the_latest_timestamp_of_all_partitions() -> None:
@@ -237,7 +269,7 @@ def test_late_records_are_dropped_and_counted() -> None:
     assert [timestamp for _, _, _, _, timestamp, _ in task.take_outputs()] == [5, 26]
 
 
-# -- dropped records
+# -- dropped records --------------------------------------------------------------------------------------------------
 
 
 def test_records_dropped_by_the_rules_are_counted() -> None:
@@ -260,7 +292,7 @@ def test_records_that_a_filter_takes_out_are_not_dropped() -> None:
     assert task.dropped_records == 0
 
 
-# -- commits
+# -- commits ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_commit_has_what_changed_in_every_store_and_the_tasks_own_state() -> None:
@@ -322,7 +354,7 @@ def test_a_commit_serializes_to_the_same_bytes_every_time() -> None:
     assert [list(changes) for changes in one.stores.values()] == [list(changes) for changes in other.stores.values()]
 
 
-# -- going on from a commit
+# -- going on from a commit -------------------------------------------------------------------------------------------
 
 
 class Every(Processor[Any, Any]):

@@ -46,7 +46,7 @@ def timestamps(task: Task, *records: tuple[int, Any]) -> list[int]:
     return [timestamp for _, _, _, _, timestamp, _ in task.take_outputs()]
 
 
-# -- ready-made
+# -- ready-made -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("extractor", READY_MADE)
@@ -108,7 +108,7 @@ def test_the_wall_clock_extractor_takes_the_time_of_now() -> None:
     assert before <= taken <= after
 
 
-# -- of your own
+# -- of your own ------------------------------------------------------------------------------------------------------
 
 
 def test_a_timestamp_may_come_from_the_value() -> None:
@@ -200,7 +200,7 @@ def test_an_extracted_time_may_be_negative_to_skip_a_record_of_a_source_only() -
     assert [value for _, _, _, value, _, _ in task.take_outputs()] == [b"2"]
 
 
-# -- mistakes
+# -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_extractor_that_fails_names_the_record() -> None:
@@ -243,7 +243,7 @@ def test_a_failing_extractor_is_named_by_its_own_record_among_several_partitions
         task.process()
 
 
-# -- which extractor
+# -- which extractor --------------------------------------------------------------------------------------------------
 
 
 def test_the_configured_extractor_is_used_where_a_source_has_none() -> None:
