@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ T = TypeVar("T")
 FORMAT = 1
 _APPLICATION_ID = 0x48524C47
 """Tells a log from other SQLite files: `HRLG`."""
+_RETRY_SECONDS = 0.01
 _BUSY_SECONDS = 60.0
 
 # A topic's id is never given out again, so that a reader of a deleted topic does not end up in another one.
@@ -116,7 +118,7 @@ class LogFile:
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.execute("COMMIT")
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
 
     def _is_log(self, connection: sqlite3.Connection) -> bool:
@@ -143,3 +145,15 @@ class LogFile:
                 f"the embedded log '{self.path}' was opened by another process, from which this one was forked: "
                 "call connect() again in this process"
             )
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Put the file into WAL mode, which needs it alone for a moment: SQLite does not wait for that by itself."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY_SECONDS)
