@@ -13,7 +13,7 @@ READY := $(VENV)/.ready
 
 help:
 	@echo "make run     run the word count"
-	@echo "make test    run every test, with branch coverage"
+	@echo "make test    lint, types and every test, with branch coverage"
 	@echo "make check   lint, types and the fast tests"
 	@echo "make fuzz    compare with Kafka Streams on random scenarios: SEED=$(SEED) COUNT=$(COUNT) per family, FAMILY= one only,"
 	@echo "             RESTART=1 rebuild the tasks halfway"
@@ -28,7 +28,7 @@ $(READY): requirements.txt pyproject.toml tools/setup_venv.sh
 run: $(READY)
 	@$(BIN)/python -m examples.word_count
 
-test: $(READY)
+test: lint types $(READY)
 	$(BIN)/pytest -n auto --cov --cov-report=term
 
 check: lint types $(READY)
