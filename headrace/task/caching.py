@@ -32,17 +32,18 @@ class RecordCache:
         self._max_bytes = max_bytes
         self._position = position
         self._restore = restore
-        self._entries: dict[bytes, tuple[Any, Any, Any, int, Any]] = {}
+        self._entries: dict[bytes, tuple[Any, Any, Any, int, Any, int]] = {}
         self._bytes = 0
 
     def put(self, raw_key: bytes, key: Any, new: Any, old: Any, timestamp: int) -> None:
         """Take an update; of several for a key the last goes on, at the place of the last."""
+        size = len(raw_key) + getsizeof(new) + _OVERHEAD
+        self._bytes += size
         waiting = self._entries.pop(raw_key, None)
         if waiting is not None:
             old = waiting[2]
-        else:
-            self._bytes += len(raw_key) + getsizeof(new) + _OVERHEAD
-        self._entries[raw_key] = (key, new, old, timestamp, self._position())
+            self._bytes -= waiting[5]
+        self._entries[raw_key] = (key, new, old, timestamp, self._position(), size)
         if self._bytes > self._max_bytes:
             self.flush()
 
@@ -53,7 +54,7 @@ class RecordCache:
         entries, self._entries, self._bytes = self._entries, {}, 0
         before = self._position()
         try:
-            for key, new, old, timestamp, position in entries.values():
+            for key, new, old, timestamp, position, _ in entries.values():
                 if new is not None or old is not None:
                     self._restore(position)
                     self._forward(key, new, old if self._send_old else None, timestamp)
