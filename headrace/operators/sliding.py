@@ -54,7 +54,7 @@ class SlidingAggregate:
                 before = None if stored is None else stored[0]
                 # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
                 at = received if new is None else timestamp
-                hold(raw + start.to_bytes(8, "big"), windowed, new, before, at)
+                hold(place, windowed, new, before, at)
             else:
                 forward(windowed, new, old if send_old else None, timestamp)
 

@@ -58,8 +58,6 @@ class Topology:
         """Store to the processor that fills it."""
         self.copartitioned: list[tuple[str, frozenset[str]]] = []
         """Steps that join or cogroup, with the sources that must have as many partitions as each other."""
-        self.changelog_topics: dict[str, str] = {}
-        """Stores whose source topic serves as their changelog."""
         self._store_users: dict[str, list[str]] = {}
 
     # -- the Processor API ------------------------------------------------------------------------------------------
