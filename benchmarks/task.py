@@ -19,6 +19,7 @@ import time
 from benchmarks.topologies import MORE_WORK, WORK, Build, topics_of, topology
 from headrace import StreamsConfig
 from headrace.task.collector import collector_paused
+from headrace.task.lanes import Lane
 from headrace.task.sources import RawRecord
 from headrace.task.task import Task
 
@@ -33,7 +34,9 @@ def records_for(name: str, number: int, keys: int) -> dict[str, list[RawRecord]]
     made: dict[str, list[RawRecord]] = {topic: [] for topic in topics}
     for index in range(number):
         batch = made[topics[index % len(topics)]]
-        batch.append((len(batch), index, b"key-%d" % rng.randrange(keys), b"value-%04d" % (index % 10_000), None))
+        batch.append(
+            (len(batch), index, b"key-%d" % rng.randrange(keys), b"value-%04d" % (index % 10_000), None, index)
+        )
     return made
 
 
@@ -42,7 +45,7 @@ def bare_loop(records: dict[str, list[RawRecord]]) -> float:
     total, started = 0, time.process_time()
     for topic in records.values():
         out = []
-        for _, timestamp, key, value, headers in topic:
+        for _, timestamp, key, value, headers, _ in topic:
             assert key is not None
             assert value is not None
             out.append(("out", None, key.decode().encode(), value.decode().encode(), timestamp, headers))
@@ -55,11 +58,9 @@ def run(build: Build, records: dict[str, list[RawRecord]], cache_bytes: int = 0)
     config = StreamsConfig(application_id="bench", statestore_cache_max_bytes=cache_bytes)
     made = topology(build)
     task = Task(made, made.sub_topologies()[0], config)
-    for topic, batch in records.items():
-        task.feed(topic, 0, batch)
     with collector_paused():
         started = time.process_time()
-        task.process()
+        task.process_lanes([Lane.of_source(topic, 0, batch) for topic, batch in records.items()])
         task.commit()
         return sum(map(len, records.values())) / (time.process_time() - started)
 

@@ -205,10 +205,11 @@ def _join_global(
     if not callable(key):
         raise TopologyError(f"join: key= expects a function, got {type(key).__name__} ({key!r})")
     step = graph.new_name("KSTREAM-LEFTJOIN-", name)
-    operator = StreamTableJoin(table.getter(), joiner, is_left_join, key)
+    getter = table.getter()
+    operator = StreamTableJoin(getter, joiner, is_left_join, key)
 
     def write(topology: Topology, parents: tuple[str, ...]) -> None:
-        topology.add_operator(step, operator, *parents)
+        topology.add_operator(step, operator, *parents, stores=getter.stores)
 
     node = graph.add(GraphNode(step, write, takes_null_keys=is_left_join), stream.node)
     return KStream(step, stream.key_serde, None, stream.sources, stream.rekeyed, node, graph)

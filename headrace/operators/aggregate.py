@@ -31,7 +31,7 @@ class Aggregate:
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
         hold = context.cache(self.store, forward, send_old)
         # An aggregator may change its aggregate in place: then downstream needs an old value of its own.
-        reads_twice = not store.value_is_exact and (send_old or hold is not None)
+        reads_twice = not store.value_is_exact and send_old  # else it only matters that there was one
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:

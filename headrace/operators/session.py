@@ -43,7 +43,7 @@ class SessionAggregate:
         observed = context.cell("stream_time", -1)
         last_close = context.cell("last_close", -1)
         # A merger or aggregator may change its aggregate in place: then downstream needs old values of its own.
-        reads_twice = not store.value_is_exact and (send_old or hold is not None)
+        reads_twice = not store.value_is_exact and send_old  # else it only matters that there was one
 
         def pass_on(raw: bytes, key: Any, start: int, end: int, new: Any, old: Any) -> None:
             if emit_on_close:

@@ -42,7 +42,7 @@ class WindowAggregate:
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
         windows_for, grace, emit_on_close = self.windows.windows_for, self.windows.grace, self.emit_on_close
         observed = context.cell("stream_time", -1)
-        reads_twice = not store.value_is_exact and (send_old or hold is not None)
+        reads_twice = not store.value_is_exact and send_old  # else it only matters that there was one
         emit_closed = bind_emission(context, forward, store, self._closed_starts) if emit_on_close else None
         # With a cache, Kafka Streams' store gets to know the record's windows at the commit: they do not yet push out
         # those that the record has closed.

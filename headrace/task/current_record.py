@@ -13,7 +13,7 @@ NO_HEADERS: Headers = []
 class CurrentRecord:
     """The record in hand: set once per source record, so that steps pass on only key, value and timestamp."""
 
-    __slots__ = ("headers", "is_latest", "offset", "partition", "raw_key", "raw_value", "topic")
+    __slots__ = ("headers", "is_latest", "offset", "ordinal", "partition", "raw_key", "raw_value", "topic")
 
     def __init__(self) -> None:
         self.topic: str | None = None
@@ -22,6 +22,8 @@ class CurrentRecord:
         self.headers: Headers = NO_HEADERS
         self.raw_key: bytes | None = None
         self.raw_value: bytes | None = None
+        self.ordinal = 0
+        """Which record of the batch this is, in the order of processing."""
         self.is_latest = True
         """Whether an update of a versioned table is its key's latest."""
 

@@ -64,7 +64,15 @@ class Failures:
         if isinstance(response, DeadLetter):
             headers = response.headers(where, error)
             task.outputs.append(
-                (response.topic, None, where.raw_key, where.raw_value, max(where.timestamp, 0), headers)
+                (
+                    response.topic,
+                    None,
+                    where.raw_key,
+                    where.raw_value,
+                    max(where.timestamp, 0),
+                    headers,
+                    task.record.ordinal,
+                )
             )
         elif response is HandlerResponse.FAIL:
             text = str(error) if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"

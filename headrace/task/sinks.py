@@ -43,7 +43,7 @@ def bind_sink(task: Task, node: SinkNode) -> Process:
         except Exception as error:
             unwritable(name, _explain(topic, key_serde, key, value_serde, value, error), key, value, timestamp)
             return
-        put_out((topic, None, raw_key, raw_value, timestamp, record.headers))
+        put_out((topic, None, raw_key, raw_value, timestamp, record.headers, record.ordinal))
 
     return sink
 
@@ -73,7 +73,7 @@ def _bind_general_sink(task: Task, node: SinkNode) -> Process:
             task.failures.in_sink(name, error, key, value, timestamp)
             return
         for partition in partitions:
-            put_out((topic, partition, raw_key, raw_value, timestamp, record.headers))
+            put_out((topic, partition, raw_key, raw_value, timestamp, record.headers, record.ordinal))
 
     return sink
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from headrace.records import Headers, Record
@@ -12,8 +12,8 @@ from headrace.task.current_record import NO_HEADERS
 from headrace.topology.nodes import Process
 from headrace.topology.timestamps import FailOnInvalidTimestamp, TimestampExtractor
 
-RawRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers | None]
-"""(offset, timestamp, key, value, headers) as it stands in a topic."""
+RawRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers | None, int]
+"""(offset, timestamp, key, value, headers, order of arrival) as it stands in a topic."""
 
 
 class InputQueue:
@@ -43,9 +43,14 @@ class InputQueue:
         self._extractor = extractor
         self.extracts = extractor is not FailOnInvalidTimestamp
 
+    def taken(self) -> Iterator[RawRecord]:
+        """Take the records off the queue, one when it is asked for."""
+        while self.records:
+            yield self.records.popleft()
+
     def deserialize(self, raw: RawRecord) -> tuple[Any, Any]:
         """Turn a record's key and value into objects."""
-        _, _, key, value, headers = raw
+        _, _, key, value, headers, _ = raw
         if self.uses_headers:
             return (
                 self._key_serde.deserialize(self.topic, key, headers or NO_HEADERS),

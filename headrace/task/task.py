@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heapreplace
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from headrace.config import StreamsConfig
 from headrace.errors import HeadraceError, StreamsError, TaskError, TopologyError
@@ -18,6 +22,7 @@ from headrace.state.image import Changes, Image, MemoryImage
 from headrace.task.caching import RecordCache
 from headrace.task.current_record import NO_HEADERS, CurrentRecord
 from headrace.task.failures import Failures
+from headrace.task.lanes import Causes, Lane, joined, merge_order, taken_in, with_end
 from headrace.task.processors import bind_processor
 from headrace.task.punctuation import Schedule, Schedules
 from headrace.task.sinks import bind_sink
@@ -29,6 +34,11 @@ from headrace.topology.topology import SubTopology, Topology
 
 Output: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers]
 """(topic, partition or None to let the key decide, key, value, timestamp, headers)."""
+
+CausedOutput: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers, int]
+"""An output, and the ordinal in its batch of the record that caused it."""
+
+_without_ordinal = itemgetter(0, 1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,7 @@ class Task:
         partition_count: Callable[[str], int] = lambda topic: 1,
     ) -> None:
         self.id = f"{sub_topology.id}_{partition}"
+        self.is_global = sub_topology.is_global
         self.config = config
         self.partition = partition
         self.now = now
@@ -71,7 +82,7 @@ class Task:
         self.failures = Failures(self)
         self.cells = Cells(state)
         self.stream_time = self.cells.cell("task/stream_time", -1)
-        self.outputs: list[Output] = []
+        self.outputs: list[CausedOutput] = []
         self.dropped_records = 0
         self.commit_requested = False
         self.global_stores = dict(global_stores or {})
@@ -87,9 +98,9 @@ class Task:
 
     # -- running ----------------------------------------------------------------------------------------------------
 
-    def feed(self, topic: str, partition: int, records: Iterable[RawRecord]) -> None:
-        """Add records of a topic partition, in the order of their offsets."""
-        self._queue(topic, partition).records.extend(records)
+    def feed(self, topic: str, partition: int, records: Iterable[Sequence[Any]]) -> None:
+        """Add records (offset, timestamp, key, value, headers) of a topic partition, in the order of their offsets."""
+        self._queue(topic, partition).records.extend((*record, 0) for record in records)
 
     def head_timestamp(self) -> int | None:
         """Return the lowest timestamp at the head of a queue, as it stands in the topic; None when all are empty."""
@@ -99,15 +110,43 @@ class Task:
         """Process all records that were fed, lowest timestamp first across partitions."""
         waiting = [queue for queue in self._queues.values() if queue.records]
         if len(waiting) == 1:
-            self._drain(waiting[0])
+            self._drain(waiting[0], waiting[0].taken())
         elif waiting:
-            self._merge(waiting)
+            self._merge([(number, queue, queue.taken()) for number, queue in enumerate(waiting)])
 
-    def process_one(self) -> None:
+    def process_one(self, ordinal: int = 0) -> None:
         """Process the record with the lowest timestamp at the head of a queue."""
         waiting = [queue for queue in self._queues.values() if queue.records]
         if waiting:
-            self._drain(min(waiting, key=lambda queue: queue.records[0][1]), at_most=1)
+            queue = min(waiting, key=lambda queue: queue.records[0][1])
+            self._drain(queue, [queue.records.popleft()], ordinal)
+
+    def process_lanes(self, lanes: Sequence[Lane]) -> Causes:
+        """Process a batch in the order of its causes; return the causes by ordinal, one more than there are records.
+
+        The last one is for what the batch puts out at its end: a flush of the caches, a punctuation by the clock.
+        """
+        queues = [self._queue(lane.topic, lane.partition) for lane in lanes]
+        if len(lanes) > 1 and any(queue.extracts for queue in queues):
+            causes = self._merge_extracted(lanes, queues)
+        else:
+            causes = joined([lane.causes for lane in lanes])
+            order = merge_order(causes)
+            if order is not None:
+                causes = causes.at(order)
+            if len(lanes) == 1:
+                self._drain(queues[0], lanes[0].records)
+            elif len(set(map(id, queues))) == 1:
+                self._drain(queues[0], taken_in(order, [record for lane in lanes for record in lane.records]))
+            else:
+                tagged = [(queue, record) for queue, lane in zip(queues, lanes) for record in lane.records]
+                self._drain_in_turn(taken_in(order, tagged))
+        self.record.ordinal = len(causes)
+        return with_end(causes, self.now)
+
+    def process_run(self, topic: str, partition: int, records: Sequence[RawRecord], first_ordinal: int) -> None:
+        """Process records of a batch that is put in order elsewhere."""
+        self._drain(self._queue(topic, partition), records, first_ordinal)
 
     def advance_wall_clock(self, now: int) -> None:
         """Set the clock and call the punctuations that it makes due."""
@@ -120,14 +159,22 @@ class Task:
         """Flush the caches, hand the changes to the image, and return what has to be persisted."""
         self.commit_requested = False
         changes: dict[str, Changes] = {}
-        for cache in self._caches.values():
-            cache.flush()
+        self.flush_caches()
         for store in self.stores.values():
             changes.update(store.commit())
         return Commit({name: change for name, change in changes.items() if change}, self.cells.values())
 
+    def flush_caches(self) -> None:
+        """Let go on what record caches hold back."""
+        for cache in self._caches.values():
+            cache.flush()
+
     def take_outputs(self) -> list[Output]:
         """Return what the sinks have put out since the last call."""
+        return list(map(_without_ordinal, self.take_caused_outputs()))
+
+    def take_caused_outputs(self) -> list[CausedOutput]:
+        """Return what the sinks have put out since the last call, each with the ordinal of what caused it."""
         taken = self.outputs[:]
         self.outputs.clear()
         return taken
@@ -156,17 +203,15 @@ class Task:
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
-    def _drain(self, queue: InputQueue, at_most: int | None = None) -> None:
-        """Process the records of one queue; the way of most records, so everything is at hand."""
+    def _drain(self, queue: InputQueue, records: Iterable[RawRecord], first_ordinal: int = 0) -> None:
+        """Process records of one queue; the way of most records, so everything is at hand."""
         record, stream_time, time_cell = self.record, self.stream_time, queue.partition_time
         schedules = self.schedules[PunctuationType.STREAM_TIME]
         decode_key, decode_value, process = queue.decode_key, queue.decode_value, queue.process
         plain = not queue.uses_headers and not queue.extracts
-        take = queue.records.popleft
         record.topic, record.partition = queue.topic, queue.partition
-        for _ in range(len(queue.records) if at_most is None else at_most):
-            raw = take()
-            record.offset, timestamp, key, value, headers = raw
+        for record.ordinal, raw in enumerate(records, first_ordinal):
+            record.offset, timestamp, key, value, headers, _ = raw
             record.raw_key, record.raw_value = key, value
             record.headers = headers or NO_HEADERS
             if plain and timestamp >= 0:
@@ -192,41 +237,52 @@ class Task:
                 schedules.run(stream_time[0], self._punctuate)
                 record.topic, record.partition = queue.topic, queue.partition
 
-    def _merge(self, queues: list[InputQueue]) -> None:
-        """Process the records of several queues, always from the one whose head has the lowest timestamp."""
-        heads: list[tuple[int, int, InputQueue, Any, Any, RawRecord]] = []
-        for number, queue in enumerate(queues):
-            head = self._next_head(queue)
-            if head is not None:
-                heads.append((head[2], number, queue, head[0], head[1], head[3]))
-        heapify(heads)
+    def _drain_in_turn(self, tagged: list[tuple[InputQueue, RawRecord]]) -> None:
+        """Process records of several queues in the order in which they are given."""
+        ordinal = 0
+        for queue, run in groupby(tagged, _queue_of):
+            records = [record for _, record in run]
+            self._drain(queue, records, ordinal)
+            ordinal += len(records)
+
+    def _merge(self, lanes: Sequence[tuple[int, InputQueue, Iterable[RawRecord]]]) -> list[tuple[int, int]]:
+        """Process several queues by the timestamps of their heads, as extracted; return the cause of every record."""
         record, stream_time = self.record, self.stream_time
         schedules = self.schedules[PunctuationType.STREAM_TIME]
-        while heads:
-            timestamp, number, queue, key, value, raw = heads[0]
+        causes: list[tuple[int, int]] = []
+        for latest, sequence, _, timestamp, queue, key, value, raw in merge(
+            *(self._heads(number, queue, records) for number, queue, records in lanes), key=_merge_key
+        ):
             self._take_in_hand(queue, raw)
+            record.ordinal = len(causes)
+            causes.append((latest, sequence))
             if timestamp > stream_time[0]:
                 stream_time[0] = timestamp
             queue.process(key, value, timestamp)
             if schedules.next_due <= stream_time[0]:
                 schedules.run(stream_time[0], self._punctuate)
-            head = self._next_head(queue)
-            if head is None:
-                heappop(heads)
-            else:
-                heapreplace(heads, (head[2], number, queue, head[0], head[1], head[3]))
         record.clear()
+        return causes
 
-    def _next_head(self, queue: InputQueue) -> tuple[Any, Any, int, RawRecord] | None:
-        """Take records off a queue until one can be processed."""
-        while queue.records:
-            raw = queue.records.popleft()
+    def _merge_extracted(self, lanes: Sequence[Lane], queues: list[InputQueue]) -> Causes:
+        """Process lanes of which some have timestamps that only their extractor knows."""
+        numbered = [(number, queue, lane.records) for number, (queue, lane) in enumerate(zip(queues, lanes))]
+        causes = self._merge(numbered)
+        times, sequences = (np.array(column, np.int64) for column in (zip(*causes) if causes else ((), ())))
+        return Causes(np.maximum.accumulate(times) if causes else times, sequences)
+
+    def _heads(
+        self, number: int, queue: InputQueue, records: Iterable[RawRecord]
+    ) -> Iterator[tuple[int, int, int, int, InputQueue, Any, Any, RawRecord]]:
+        """Read the records of a lane one ahead of the others; none before its time."""
+        latest = -1
+        for raw in records:
             read = self._read(queue, raw)
             if read is not None:
                 key, value, timestamp = read
+                latest = max(latest, timestamp)
                 queue.partition_time[0] = max(queue.partition_time[0], timestamp)
-                return key, value, timestamp, raw
-        return None
+                yield latest, raw[5], number, timestamp, queue, key, value, raw
 
     def _take_in_hand(self, queue: InputQueue, raw: RawRecord) -> None:
         self.record.restore((queue.topic, queue.partition, raw[0], raw[4] or NO_HEADERS, raw[2], raw[3]))
@@ -353,3 +409,7 @@ class Task:
             ):
                 return node
         return None
+
+
+_queue_of = itemgetter(0)
+_merge_key = itemgetter(0, 1, 2)

@@ -113,6 +113,8 @@ class ProcessorNode:
     supplier: Callable[[], Any] | None = None
     fixed_key: bool = False
     stores: list[str] = field(default_factory=list)
+    global_stores: list[str] = field(default_factory=list)
+    """Those of global tables, which it only reads."""
     children: list[str] = field(default_factory=list)
 
 

@@ -143,6 +143,7 @@ class Topology:
                     f"(known stores: {', '.join(sorted(self.stores)) or 'none'})"
                 )
             if store in self.global_stores:
+                node.global_stores.append(store)
                 continue
             if store not in node.stores:
                 node.stores.append(store)

@@ -1,0 +1,125 @@
+"""Tasks that take records in turn: a cycle through internal topics, or a task with the global tables it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from headrace.task.lanes import Causes, Lane, joined, merge_order, taken_in, with_end
+from headrace.task.task import CausedOutput, Commit, Task
+
+_target = itemgetter(0)
+
+
+class TaskGroup:
+    """Tasks that run as one.
+
+    A record goes through all of them, with everything that follows from it inside the group, before the next one
+    comes: what a foreign-key join or a look-up in a global table gives then depends on the order of the records alone.
+    """
+
+    def __init__(self, tasks: Sequence[Task], choose_partition: Callable[[str, bytes | None, int], int]) -> None:
+        """Group tasks; `choose_partition(topic, key, partition of the sender)` says where an internal record goes."""
+        self.tasks = list(tasks)
+        self.outputs: list[CausedOutput] = []
+        self._choose_partition = choose_partition
+        self._readers: dict[tuple[str, int], list[Task]] = {}
+        self._internal = {
+            task.topic_name(topic)
+            for task in tasks
+            for topic in task.topology.internal_topics
+            if any(reader.reads(task.topic_name(topic)) for reader in tasks)
+        }
+
+    def process_lanes(self, lanes: Sequence[Lane]) -> Causes:
+        """Process a batch in the order of its causes; return them by ordinal, one more than there are records."""
+        causes = joined([lane.causes for lane in lanes])
+        order = merge_order(causes)
+        if order is not None:
+            causes = causes.at(order)
+        tagged: list[tuple[tuple[str, int], Any]] = [
+            ((lane.topic, lane.partition), record) for lane in lanes for record in lane.records
+        ]
+        ordinal = 0
+        for (topic, partition), run in groupby(taken_in(order, tagged), _target):
+            records = [record for _, record in run]
+            # What comes back must be dealt with before the next record: one at a time where something can.
+            size = 1 if self._internal else len(records)
+            for first in range(0, len(records), size):
+                for task in self._readers_of(topic, partition):
+                    task.process_run(topic, partition, records[first : first + size], ordinal)
+                    self._move_on(task)
+                self._settle(ordinal)
+                ordinal += size
+        for task in self.tasks:
+            task.record.ordinal = len(causes)
+        return with_end(causes, max(task.now for task in self.tasks))
+
+    def advance_wall_clock(self, now: int) -> None:
+        """Set the clock and call the punctuations that it makes due."""
+        for task in self.tasks:
+            task.advance_wall_clock(now)
+            self._move_on(task)
+            self._settle(task.record.ordinal)
+
+    def commit(self) -> list[Commit]:
+        """Flush the caches until nothing moves, then commit every task."""
+        end = self.tasks[0].record.ordinal
+        moved = True
+        while moved:
+            moved = False
+            for task in self.tasks:
+                task.flush_caches()
+                if self._move_on(task):
+                    moved = True
+                    self._settle(end)
+        return [task.commit() for task in self.tasks]
+
+    def take_caused_outputs(self) -> list[CausedOutput]:
+        """Return what has left the group since the last call."""
+        taken, self.outputs = self.outputs, []
+        return taken
+
+    @property
+    def dropped_records(self) -> int:
+        return sum(task.dropped_records for task in self.tasks)
+
+    def close(self) -> None:
+        """Close the processors."""
+        for task in self.tasks:
+            task.close()
+
+    def _move_on(self, sender: Task) -> bool:
+        """Hand what a task has put out to those that read it here; tell whether anybody does."""
+        moved = False
+        for output in sender.take_caused_outputs():
+            topic, partition, key, value, timestamp, headers, ordinal = output
+            if topic not in self._internal:
+                self.outputs.append(output)
+                continue
+            moved = True
+            if partition is None:
+                partition = self._choose_partition(topic, key, sender.partition)
+            for task in self._readers_of(topic, partition):
+                task.feed(topic, partition, [(ordinal, timestamp, key, value, headers)])
+        return moved
+
+    def _settle(self, ordinal: int) -> None:
+        """Process what waits inside the group, lowest timestamp first, until nothing does."""
+        while self._internal:
+            waiting = [(head, task) for task in self.tasks if (head := task.head_timestamp()) is not None]
+            if not waiting:
+                return
+            task = min(waiting, key=_target)[1]
+            task.process_one(ordinal)
+            self._move_on(task)
+
+    def _readers_of(self, topic: str, partition: int) -> list[Task]:
+        found = self._readers.get((topic, partition))
+        if found is None:
+            found = self._readers[topic, partition] = [
+                task for task in self.tasks if task.reads(topic) and (task.is_global or task.partition == partition)
+            ]
+        return found
