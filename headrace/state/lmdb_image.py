@@ -1,0 +1,213 @@
+"""An image on the disk of a host, shared by the processes of the host: one LMDB environment per task."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from headrace.state.image import Changes
+from headrace.state.lmdb_table import Entry, Table, Tables, Transaction
+from headrace.state.ordered_map import Position
+
+_CHUNK_BYTES = 1 << 20
+
+# The tables are named by what they have, so that no name of a store comes upon another's.
+_DATA, _ORDER = "data/", "position/"
+_META, _MARKS = "meta", "marks"
+_ORDERED, _UNCOUNTED = b"ordered/", b"uncounted/"  # the two kinds of marks, each with the name of a space
+
+
+class LmdbSpace:
+    """The committed entries of one store, in the order of their keys' bytes."""
+
+    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "position")
+
+    def __init__(self, tables: Tables, name: str, position: Position | None = None) -> None:
+        self._tables = tables
+        self._data = tables.table(_DATA + name)
+        self._order = None if position is None else tables.table(_ORDER + name)
+        self._marks = tables.table(_MARKS)
+        self._ordered = _ORDERED + name.encode()
+        self._uncounted = _UNCOUNTED + name.encode()
+        self.position = position
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._data.get(self._tables.reader, key)
+
+    def between(self, low: bytes | None, high: bytes | None) -> list[Entry]:
+        return list(self._data.walk(self._tables.reader, low, high))
+
+    def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[Entry]:
+        for page in self._data.pages(self._tables.current, low, high, reverse=reverse):
+            yield from page
+
+    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[Entry]:
+        assert self._order is not None
+        for page in self._order.pages(self._tables.current, low, high):
+            for _, key in page:
+                value = self.get(key)
+                if value is not None:
+                    yield key, value
+
+    def apply(self, changes: Changes) -> None:
+        """Leave the image as it is.
+
+        Stores call this when they commit, but the image must not have what Spark has not committed: a batch that fails
+        is run again from what was there before. The engine calls `LmdbImage.update` when it knows.
+        """
+
+    def __len__(self) -> int:
+        reader = self._tables.reader
+        return reader.stat(self._data.database)["entries"] + self._count_uncounted(reader)
+
+    def write(self, transaction: Transaction, changes: Changes) -> None:
+        """Put and delete entries, in the second order too, or mark it as out of date without the position function."""
+        if self.position is not None and self._order is not None:
+            self.put_in_order(transaction)
+            place = self.position
+            places = {place(key): None if value is None else key for key, value in changes.items()}
+            # An entry that is there already has its place: finding that out is cheaper than writing it again.
+            self._order.write(transaction, places, replace=False)
+        elif self.is_in_order(transaction):
+            self._marks.write(transaction, {self._ordered: None})
+        uncounted = self._data.write(transaction, changes)
+        if uncounted:
+            uncounted += self._count_uncounted(transaction)
+            self._marks.write(transaction, {self._uncounted: str(uncounted).encode()})
+
+    def is_in_order(self, transaction: Transaction) -> bool:
+        """Tell whether the second order has all entries."""
+        return self._marks.get(transaction, self._ordered) is not None
+
+    def put_in_order(self, transaction: Transaction) -> None:
+        """Make the second order anew from the entries, unless it has them all."""
+        if self.position is None or self._order is None or self.is_in_order(transaction):
+            return
+        transaction.drop(self._order.database, delete=False)
+        for page in self._data.pages(lambda: transaction, None, None, page_bytes=_CHUNK_BYTES):
+            self._order.write(transaction, {self.position(key): key for key, _ in page})
+        self._marks.write(transaction, {self._ordered: b""})
+
+    def _count_uncounted(self, transaction: Transaction) -> int:
+        """Return how many more entries there are than LMDB counts, as a bucket of them is one to it."""
+        return int(self._marks.get(transaction, self._uncounted) or 0)
+
+
+class LmdbImage:
+    """A task's stores in a directory of the local disk.
+
+    Several processes may have it open, but each only once, and never across a fork: a process opens its own. One thread
+    of a process uses it. What it reads is one state of the image. `update`, `refresh` and `clear` go on to the latest,
+    and so does whatever comes upon a space for the first time.
+
+    Nothing waits for the disk. What is written outlives the process, but not a crash of the host: the image is a copy
+    of what is committed elsewhere, and has to be made anew then.
+
+    The second order of a space needs the position function, which only its store knows. Open the space with it before
+    `update`, and the order is kept with every change. An update without it leaves the order out of date, and whoever
+    has the space open with its position then builds it from all entries, at the latest when opening or refreshing.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._tables = Tables(self.path)
+        self._meta = self._tables.table(_META)
+        self._spaces: dict[str, LmdbSpace] = {}
+
+    def space(self, name: str, position: Position | None = None) -> LmdbSpace:
+        """Open the space of a store; `position` gives its second order, if it has one."""
+        space = self._spaces.get(name)
+        if space is None or (space.position is None and position is not None):
+            space = self._spaces[name] = LmdbSpace(self._tables, name, position)
+            self.refresh()
+        return space
+
+    def meta(self, key: bytes) -> bytes | None:
+        """Return a value that is kept beside the spaces, or None."""
+        return self._meta.get(self._tables.reader, key)
+
+    def update(self, changes: Mapping[str, Changes] = {}, meta: Mapping[bytes, bytes | None] = {}) -> None:
+        """Take over changes of spaces and set values of `meta`, None to remove, all at once or not at all.
+
+        A space need not be open; see above for its second order.
+        """
+        spaces = dict(self._spaces)
+        for name in changes:
+            if name not in spaces:
+                spaces[name] = LmdbSpace(self._tables, name)
+
+        def work(transaction: Transaction) -> None:
+            for name, changed in changes.items():
+                spaces[name].write(transaction, changed)
+            self._meta.write(transaction, meta)
+
+        self._write(work)
+
+    def refresh(self) -> None:
+        """Read from now on what is committed by now."""
+        self._tables.renew()
+        self._complete_orders()
+
+    def entries(self, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[str, list[Entry]]]:
+        """Walk all entries of all spaces, in lists of about so many bytes.
+
+        They are of one state, unless the image is updated or refreshed during the walk.
+        """
+        for name, table in self._data().items():
+            for page in table.pages(self._tables.current, None, None, page_bytes=chunk_bytes):
+                yield name, page
+
+    def total_bytes(self) -> int:
+        """Return about how many bytes the keys and values have: those of the pages they are in, up to twice as many."""
+        stats = [self._tables.reader.stat(table.database) for table in self._data().values()]
+        return sum((stat["leaf_pages"] + stat["overflow_pages"]) * stat["psize"] for stat in stats)
+
+    def clear(self) -> None:
+        """Remove all entries of all spaces, and all of `meta`."""
+        tables = self._tables.open_all().values()
+
+        def work(transaction: Transaction) -> None:
+            for table in tables:  # they are only emptied, as other processes have them open
+                transaction.drop(table.database, delete=False)
+
+        self._write(work)
+
+    def close(self) -> None:
+        """Let go of the environment."""
+        self._tables.close()
+
+    def destroy(self) -> None:
+        """Close the image and delete its directory."""
+        self.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def __enter__(self) -> LmdbImage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _data(self) -> dict[str, Table]:
+        """Return the tables with the entries of all spaces."""
+        tables = self._tables.open_all()
+        self._complete_orders()  # when one was not open yet, the latest state is read from now on
+        return {name.removeprefix(_DATA): table for name, table in tables.items() if name.startswith(_DATA)}
+
+    def _write(self, work: Callable[[Transaction], None]) -> None:
+        try:
+            self._tables.write(work)
+        finally:
+            self._complete_orders()
+
+    def _complete_orders(self) -> None:
+        """Build the second orders that somebody without their position functions has left out of date."""
+        spaces = [space for space in self._spaces.values() if space.position is not None]
+
+        def work(transaction: Transaction) -> None:
+            for space in spaces:
+                space.put_in_order(transaction)
+
+        while not all(space.is_in_order(self._tables.reader) for space in spaces):
+            self._tables.write(work)
