@@ -56,15 +56,20 @@ def stored(topic: str, record: Produced, now: int) -> tuple[bytes | None, bytes 
             f"got {record!r}"
         )
     key, value, timestamp, headers = (*record, None, None)[:4]
+    if timestamp is None:
+        timestamp = now
+    check_record(topic, key, value, timestamp)
+    return key, value, timestamp, stored_headers(topic, headers) if headers else None
+
+
+def check_record(topic: str, key: object, value: object, timestamp: object) -> None:
+    """Raise when a record cannot be written."""
     if key is not None and not isinstance(key, bytes):
         raise _not_bytes(topic, "key", key)
     if value is not None and not isinstance(value, bytes):
         raise _not_bytes(topic, "value", value)
-    if timestamp is None:
-        timestamp = now
-    elif type(timestamp) is not int or not 0 <= timestamp <= LATEST:  # is_whole, without the call for every record
+    if type(timestamp) is not int or not 0 <= timestamp <= LATEST:  # is_whole, without the call for every record
         raise TopicError(f"topic '{topic}': expected the timestamp in whole milliseconds since 1970, got {timestamp!r}")
-    return key, value, timestamp, _stored_headers(topic, headers) if headers else None
 
 
 def is_whole(number: object, least: int, most: int = LATEST) -> bool:
@@ -72,7 +77,8 @@ def is_whole(number: object, least: int, most: int = LATEST) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and least <= number <= most
 
 
-def _stored_headers(topic: str, headers: Any) -> bytes:
+def stored_headers(topic: str, headers: Any) -> bytes:
+    """Return headers as they are stored, or raise when they are none."""
     try:
         pairs = [(name, value) for name, value in headers]
         if all(isinstance(name, str) and isinstance(value, bytes) for name, value in pairs):

@@ -6,26 +6,20 @@ all.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
+from headrace.brokers import local_planning, local_reading, local_runs, local_topics, local_writing
 from headrace.brokers.broker import Produced, TopicInfo, TopicRecord
-from headrace.brokers.checking import check_partition, check_topic, start_offsets, stored
+from headrace.brokers.checking import check_partition, start_offsets
+from headrace.brokers.engine import Offsets, Row, Run, WrittenRow
+from headrace.brokers.local_topics import Topic, end_offsets, find_topic
 from headrace.brokers.log_file import LogFile
-from headrace.brokers.partitioning import partition_of
-from headrace.errors import TopicError
-from headrace.records import Headers
 
-_PAGE = 1_000
 _POLL_SECONDS = 0.05
-
-_decode_headers = msgspec.msgpack.Decoder(list[tuple[str, bytes]]).decode
 
 
 class LocalBroker:
@@ -35,7 +29,7 @@ class LocalBroker:
         self.path = Path(path).expanduser()
         self.address = f"local:{self.path}"
         self._file = LogFile(self.path)
-        self._turn: int | None = None
+        self._turns: dict[int, int] = {}
 
     # -- topics -----------------------------------------------------------------------------------------------------
 
@@ -43,42 +37,34 @@ class LocalBroker:
         self, name: str, partitions: int = 1, *, compact: bool = False, retention_ms: int | None = None
     ) -> TopicInfo:
         """Create a topic; raise a TopicError when there is one of that name."""
-        check_topic(name, partitions, retention_ms)
+        made = TopicInfo(name, partitions, bool(compact), retention_ms)
+        local_topics.create_topic(self._file, made)
+        return made
 
-        def create(connection: sqlite3.Connection) -> None:
-            if connection.execute("SELECT 1 FROM topics WHERE name = ?", (name,)).fetchone():
-                raise TopicError(f"topic '{name}' exists already in '{self.path}'")
-            made = connection.execute(
-                "INSERT INTO topics (name, partitions, compact, retention_ms) VALUES (?, ?, ?, ?)",
-                (name, partitions, bool(compact), retention_ms),
-            )
-            connection.executemany(
-                "INSERT INTO partitions VALUES (?, ?, 0)", [(made.lastrowid, number) for number in range(partitions)]
-            )
-
-        self._file.write(create)
-        return TopicInfo(name, partitions, bool(compact), retention_ms)
+    def ensure_topics(self, wanted: Mapping[str, int]) -> None:
+        """Create the topics that are missing, with so many partitions; leave the others as they are."""
+        local_topics.ensure_topics(self._file, wanted)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records; raise a TopicError when there is none."""
-
-        def delete(connection: sqlite3.Connection) -> None:
-            topic_id, _ = self._topic(name)
-            connection.execute("DELETE FROM records WHERE topic = ?", (topic_id,))
-            connection.execute("DELETE FROM partitions WHERE topic = ?", (topic_id,))
-            connection.execute("DELETE FROM topics WHERE id = ?", (topic_id,))
-
-        self._file.write(delete)
+        local_topics.delete_topic(self._file, name)
 
     def topics(self) -> dict[str, TopicInfo]:
         """Return all topics, by name."""
-        rows = self._file.read("SELECT name, partitions, compact, retention_ms FROM topics ORDER BY name")
-        return {name: TopicInfo(name, count, bool(compact), kept) for name, count, compact, kept in rows}
+        return local_topics.all_topics(self._file)
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Return the offset that the next record of each partition will get."""
-        topic_id, _ = self._topic(topic)
-        return self._ends(topic, topic_id)
+        return end_offsets(self._file, find_topic(self._file, topic))
+
+    def clean(self, topic: str) -> int:
+        """Delete what retention and compaction no longer keep; return how many records went.
+
+        Retention counts from the topic's latest timestamp. Compaction keeps the last record of every key, and a
+        delete (a null value) only while it is the partition's last record. Records without a key are no versions of
+        anything: compaction leaves them.
+        """
+        return local_topics.clean_topic(self._file, topic)
 
     # -- records ----------------------------------------------------------------------------------------------------
 
@@ -88,29 +74,7 @@ class LocalBroker:
         Records without a key go to the partitions in turn, record by record. Without a timestamp: the time of this
         machine's clock.
         """
-        now = int(time.time() * 1000)
-        rows = [stored(topic, record, now) for record in records]
-
-        def append(connection: sqlite3.Connection) -> None:
-            topic_id, count = self._topic(topic)
-            if partition is not None:
-                check_partition(topic, partition, count)
-            ends = self._ends(topic, topic_id)
-            if self._turn is None:  # go on where others ended, for a process that produces little
-                self._turn = sum(ends.values())
-            numbered = []
-            for key, value, timestamp, headers in rows:
-                chosen = self._choose(key, count) if partition is None else partition
-                numbered.append((topic_id, chosen, ends[chosen], timestamp, key, value, headers))
-                ends[chosen] += 1
-            connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", numbered)
-            connection.executemany(
-                "UPDATE partitions SET end_offset = ? WHERE topic = ? AND partition = ?",
-                [(end, topic_id, number) for number, end in ends.items()],
-            )
-
-        self._file.write(append)
-        return len(rows)
+        return local_writing.produce(self._file, self._turns, topic, records, partition)
 
     def records(
         self,
@@ -125,41 +89,56 @@ class LocalBroker:
         Stops at what was the end at the call, or, without `until_end`, waits for more. Everything in the embedded log
         is committed.
         """
-        topic_id, count = self._topic(topic)
-        position = start_offsets(topic, start, count)
-        return self._walk(topic, topic_id, position, self._ends(topic, topic_id), until_end)
+        found = find_topic(self._file, topic)
+        position = start_offsets(topic, start, found.partitions)
+        return self._walk(found, position, end_offsets(self._file, found), until_end)
 
     def range(self, topic: str, partition: int, start: int, end: int) -> Iterator[TopicRecord]:
         """Walk one partition's records from one offset to before another."""
-        topic_id, count = self._topic(topic)
-        check_partition(topic, partition, count)
-        return self._range(topic, topic_id, partition, start, end)
+        found = find_topic(self._file, topic)
+        check_partition(topic, partition, found.partitions)
+        return self._range(found, partition, start, end)
 
-    def clean(self, topic: str) -> int:
-        """Delete what retention and compaction no longer keep; return how many records went.
+    # -- for an engine ----------------------------------------------------------------------------------------------
 
-        Retention counts from the topic's latest timestamp. Compaction keeps the last record of every key, and a
-        delete (a null value) only while it is the partition's last record. Records without a key are no versions of
-        anything: compaction leaves them.
-        """
+    def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
+        """Return where the next batch ends that begins at these offsets: so many records at most."""
+        return local_planning.plan_batch(self._file, start, limit)
 
-        def delete(connection: sqlite3.Connection) -> int:
-            topic_id, _ = self._topic(topic)
-            compact, retention, latest = connection.execute(
-                "SELECT compact, retention_ms, (SELECT max(timestamp) FROM records WHERE topic = id) "
-                "FROM topics WHERE id = ?",
-                (topic_id,),
-            ).fetchone()
-            gone = 0
-            if retention is not None and latest is not None:
-                gone += connection.execute(
-                    "DELETE FROM records WHERE topic = ? AND timestamp < ?", (topic_id, latest - retention)
-                ).rowcount
-            if compact:
-                gone += connection.execute(_COMPACT, (topic_id, topic_id)).rowcount
-            return gone
+    def read_rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+        """Walk one partition's records from one offset to before another, page by page."""
+        return local_reading.read_rows(self._file, topic, partition, start, end)
 
-        return self._file.write(delete)
+    def begin_run(self, application_id: str, lineage: str) -> Run:
+        """Begin a run of an application: from now on no earlier one can write."""
+        return local_runs.begin_run(self._file, application_id, lineage)
+
+    def run_number(self, application_id: str) -> int:
+        """Return the number of an application's latest run; 0 when there was none."""
+        return local_runs.run_number(self._file, application_id)
+
+    def last_batch(self, application_id: str) -> tuple[str, int] | None:
+        """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
+        return local_runs.last_batch(self._file, application_id)
+
+    def write_batch(self, run: Run, batch: int, records: Iterable[WrittenRow], positions: Offsets) -> bool:
+        """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
+        return local_runs.write_batch(self._file, self._turns, run, batch, records, positions)
+
+    def positions(self, application_id: str) -> dict[str, dict[int, int]]:
+        """Return the next offset to read, by topic and partition, as of the last batch that was written."""
+        return local_runs.positions(self._file, application_id)
+
+    def forget_application(self, application_id: str) -> None:
+        """Forget an application's runs, batches and positions; what still runs of it cannot write any more."""
+        local_runs.forget_application(self._file, application_id)
+
+    # -- closing ----------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._file.closed
 
     def close(self) -> None:
         """Close the file."""
@@ -175,63 +154,21 @@ class LocalBroker:
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
-    def _topic(self, name: str) -> tuple[int, int]:
-        """Return a topic's id and how many partitions it has."""
-        found = self._file.read("SELECT id, partitions FROM topics WHERE name = ?", (str(name),))
-        if not found:
-            known = ", ".join(self.topics()) or "none"
-            raise TopicError(f"there is no topic '{name}' in '{self.path}' (topics: {known})")
-        return found[0][0], found[0][1]
-
-    def _ends(self, topic: str, topic_id: int) -> dict[int, int]:
-        ends = dict(self._file.read("SELECT partition, end_offset FROM partitions WHERE topic = ?", (topic_id,)))
-        if not ends:
-            raise TopicError(f"topic '{topic}' in '{self.path}' was deleted while it was read")
-        return ends
-
-    def _choose(self, key: bytes | None, partitions: int) -> int:
-        if key is not None:
-            return partition_of(key, partitions)
-        assert self._turn is not None
-        self._turn += 1
-        return (self._turn - 1) % partitions
-
     def _walk(
-        self, topic: str, topic_id: int, position: dict[int, int], ends: dict[int, int], until_end: bool
+        self, topic: Topic, position: dict[int, int], ends: dict[int, int], until_end: bool
     ) -> Iterator[TopicRecord]:
         while True:
             for partition, end in ends.items():
-                yield from self._range(topic, topic_id, partition, position[partition], end)
+                yield from self._range(topic, partition, position[partition], end)
                 position[partition] = max(position[partition], end)
-            ends = self._ends(topic, topic_id)
+            ends = end_offsets(self._file, topic)
             if until_end:
                 return
             while all(end <= position[partition] for partition, end in ends.items()):
                 time.sleep(_POLL_SECONDS)
-                ends = self._ends(topic, topic_id)
+                ends = end_offsets(self._file, topic)
 
-    def _range(self, topic: str, topic_id: int, partition: int, start: int, end: int) -> Iterator[TopicRecord]:
-        while start < end:
-            rows = self._file.read(
-                "SELECT offset, timestamp, key, value, headers FROM records "
-                "WHERE topic = ? AND partition = ? AND offset >= ? AND offset < ? ORDER BY offset LIMIT ?",
-                (topic_id, partition, start, end, _PAGE),
-            )
-            for offset, timestamp, key, value, headers in rows:
-                said: Headers = [] if headers is None else _decode_headers(headers)
-                yield TopicRecord(topic, partition, offset, timestamp, key, value, said)
-            if len(rows) < _PAGE:
-                return
-            start = rows[-1][0] + 1
-
-
-_COMPACT = """
-DELETE FROM records WHERE topic = ? AND (partition, offset) IN (
-    SELECT partition, offset FROM (
-        SELECT partition, offset, value, key,
-            row_number() OVER (PARTITION BY partition, key ORDER BY offset DESC) AS from_last,
-            max(offset) OVER (PARTITION BY partition) AS last_offset
-        FROM records WHERE topic = ?
-    ) WHERE key IS NOT NULL AND (from_last > 1 OR (value IS NULL AND offset < last_offset))
-)
-"""
+    def _range(self, topic: Topic, partition: int, start: int, end: int) -> Iterator[TopicRecord]:
+        for page in local_reading.pages(self._file, topic, partition, start, end):
+            for offset, timestamp, key, value, headers, _ in page:
+                yield TopicRecord(topic.name, partition, offset, timestamp, key, value, headers or [])

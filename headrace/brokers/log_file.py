@@ -10,30 +10,40 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from headrace.brokers import forking
 from headrace.errors import TopicError
 
 T = TypeVar("T")
 
-FORMAT = 1
+FORMAT = 2
 _APPLICATION_ID = 0x48524C47
 """Tells a log from other SQLite files: `HRLG`."""
 _RETRY_SECONDS = 0.01
 _BUSY_SECONDS = 60.0
+_STATEMENTS = 512
+"""A few for each partition, for each has a table of its own."""
 
 # A topic's id is never given out again, so that a reader of a deleted topic does not end up in another one.
+# No key and value of a topic were together larger than its largest: a reader need not measure them.
+# A partition has gaps once records of it were deleted: until then its offsets count its records.
+# A run number is never given out again either: the one of a forgotten application stays as the least.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL, partitions INTEGER NOT NULL,
-    compact INTEGER NOT NULL, retention_ms INTEGER
+    compact INTEGER NOT NULL, retention_ms INTEGER, largest INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS partitions (
-    topic INTEGER NOT NULL, partition INTEGER NOT NULL, end_offset INTEGER NOT NULL,
+    topic INTEGER NOT NULL, partition INTEGER NOT NULL, end_offset INTEGER NOT NULL, gaps INTEGER NOT NULL,
     PRIMARY KEY (topic, partition)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS records (
-    topic INTEGER NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL, timestamp INTEGER NOT NULL,
-    key BLOB, value BLOB, headers BLOB,
-    PRIMARY KEY (topic, partition, offset)
+CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO counters VALUES ('next sequence', 0), ('highest forgotten run', 0);
+CREATE TABLE IF NOT EXISTS applications (
+    application_id TEXT PRIMARY KEY, run INTEGER NOT NULL, lineage TEXT NOT NULL, batch INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS positions (
+    application_id TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
+    PRIMARY KEY (application_id, topic, partition)
 ) WITHOUT ROWID;
 """
 
@@ -49,38 +59,63 @@ class LogFile:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._connection = self._open()
+        self._laid_aside = False
+        self.closed = False
+        forking.watch(self)
 
     def read(self, query: str, arguments: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a query."""
+        return self.use(lambda connection: connection.execute(query, arguments).fetchall())
+
+    def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run work that reads."""
         with self._lock:
-            self._check_process()
             try:
-                return self._connection.execute(query, arguments).fetchall()
+                return work(self._opened())
             except sqlite3.Error as error:
                 raise TopicError(f"the embedded log '{self.path}' cannot be read: {error}") from error
+
+    def read_together(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run work that reads, all of it at one and the same state of the file."""
+        return self.use(lambda connection: _transaction(connection, "BEGIN", work))
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run work in a transaction of its own: all of it is kept, or nothing when it raises."""
         with self._lock:
-            self._check_process()
             try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                try:
-                    done = work(self._connection)
-                    self._connection.execute("COMMIT")
-                except BaseException:
-                    if self._connection.in_transaction:
-                        self._connection.execute("ROLLBACK")
-                    raise
+                return _transaction(self._opened(), "BEGIN IMMEDIATE", work)
             except sqlite3.Error as error:
                 raise TopicError(f"the embedded log '{self.path}' cannot be written: {error}") from error
-            return done
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             if os.getpid() == self._process:
+                self.closed = True
                 self._connection.close()
+
+    def before_fork(self) -> None:
+        """Close the connection until it is next used; the lock is held until `after_fork`."""
+        self._lock.acquire()
+        # A transaction cannot be laid aside: one that forks in its middle must not use the log in the child.
+        if os.getpid() == self._process and not self.closed and not self._connection.in_transaction:
+            self._connection.close()
+            self._laid_aside = True
+
+    def after_fork(self) -> None:
+        """Let go of the lock."""
+        self._lock.release()
+
+    def _opened(self) -> sqlite3.Connection:
+        if os.getpid() != self._process:
+            raise TopicError(
+                f"the embedded log '{self.path}' was opened by another process, from which this one was forked: "
+                "call connect() again in this process"
+            )
+        if self._laid_aside and not self.closed:
+            self._connection = self._open()
+            self._laid_aside = False
+        return self._connection
 
     def _open(self) -> sqlite3.Connection:
         connection = None
@@ -90,7 +125,11 @@ class LogFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Absolute, for SQLite takes names such as ':memory:' for something else than a file.
             connection = sqlite3.connect(
-                self.path.absolute(), timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                self.path.absolute(),
+                timeout=_BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=_STATEMENTS,
             )
             self._prepare(connection)
             return connection
@@ -138,13 +177,17 @@ class LogFile:
             )
         return True
 
-    def _check_process(self) -> None:
-        # SQLite's locks do not survive a fork: two processes would write to the file as if they were one.
-        if os.getpid() != self._process:
-            raise TopicError(
-                f"the embedded log '{self.path}' was opened by another process, from which this one was forked: "
-                "call connect() again in this process"
-            )
+
+def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute(begin)
+    try:
+        done = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return done
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 
-_SEED = 0x9747B28C
-_M = 0x5BD1E995
+SEED = 0x9747B28C
+M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 _WORD = struct.Struct("<I")
+_MANY = 500
+"""From so many keys on it pays to hash them together, even if all of them were seen before."""
 
 
 def murmur2(data: bytes) -> int:
@@ -18,16 +21,16 @@ def murmur2(data: bytes) -> int:
     True
     """
     length = len(data)
-    h = _SEED ^ length
+    h = SEED ^ length
     whole = length & ~3
     for (k,) in _WORD.iter_unpack(data[:whole]):
-        k = (k * _M) & _MASK
-        k = ((k ^ (k >> 24)) * _M) & _MASK
-        h = ((h * _M) & _MASK) ^ k
+        k = (k * M) & _MASK
+        k = ((k ^ (k >> 24)) * M) & _MASK
+        h = ((h * M) & _MASK) ^ k
     rest = data[whole:]
     if rest:
-        h = ((h ^ int.from_bytes(rest, "little")) * _M) & _MASK
-    h = ((h ^ (h >> 13)) * _M) & _MASK
+        h = ((h ^ int.from_bytes(rest, "little")) * M) & _MASK
+    h = ((h ^ (h >> 13)) * M) & _MASK
     return h ^ (h >> 15)
 
 
@@ -35,3 +38,17 @@ def murmur2(data: bytes) -> int:
 def partition_of(key: bytes, partitions: int) -> int:
     """Return the partition of a key, as Kafka's default partitioner chooses it."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
+    """Return the partition of each key.
+
+    >>> partitions_of([b"ann", b"zoe"], 2) == [partition_of(b"ann", 2), partition_of(b"zoe", 2)]
+    True
+    """
+    if len(keys) < _MANY:
+        return [partition_of(key, partitions) for key in keys]
+    from headrace.brokers.hashing import murmur2_all  # numpy takes long to import for a command that writes little
+
+    chosen: list[int] = ((murmur2_all(keys) & 0x7FFFFFFF) % partitions).tolist()
+    return chosen

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.brokers import LocalBroker
-from headrace.brokers.partitioning import murmur2, partition_of
+from headrace.brokers.hashing import murmur2_all
+from headrace.brokers.partitioning import murmur2, partition_of, partitions_of
 
 LINES = [line.split("\t") for line in Path(__file__).with_name("java_murmur2.tsv").read_text("utf-8").splitlines()]
 COUNTS = (2, 3, 7, 12, 1000)
@@ -36,6 +39,28 @@ def test_hash_and_partitions_are_the_java_ones(line: list[str]) -> None:
 
 def test_every_rest_of_four_bytes_is_compared() -> None:
     assert {len(line[0]) // 2 % 4 for line in LINES} == {0, 1, 2, 3}
+
+
+@given(st.lists(st.binary(max_size=40) | st.binary(min_size=200, max_size=300), max_size=200))
+def test_keys_hashed_together_have_the_same_hashes(keys: list[bytes]) -> None:
+    assert murmur2_all(keys).tolist() == [murmur2(key) for key in keys]
+
+
+def test_the_java_hashes_are_those_of_keys_hashed_together() -> None:
+    keys = [bytes.fromhex(line[0]) for line in LINES]
+
+    assert murmur2_all(keys).tolist() == [int(line[1]) & 0xFFFFFFFF for line in LINES]
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 1000, 2**31 - 1])
+def test_many_keys_go_to_the_partitions_of_each(count: int) -> None:
+    lengths = (0, 1, 3, 4, 8, 11, 12, 16, 36, 100)
+    keys = [b"%d-" % n + bytes([n % 256]) * lengths[n % len(lengths)] for n in range(2_000)]
+    keys += [bytes(5_000), bytes(70_001)]
+
+    assert partitions_of(keys, count) == [partition_of(key, count) for key in keys]
+    assert partitions_of(keys[:10], count) == [partition_of(key, count) for key in keys[:10]]
+    assert partitions_of([], count) == []
 
 
 def test_records_go_to_the_partition_of_their_key(broker: LocalBroker) -> None:

@@ -6,6 +6,8 @@ import sys
 from multiprocessing.synchronize import Barrier
 
 from headrace.brokers import LocalBroker
+from headrace.brokers.engine import WrittenRow
+from headrace.errors import StreamsError
 
 
 def write_batches(path: str, barrier: Barrier, writer: int, batches: int, size: int) -> None:
@@ -36,14 +38,44 @@ def write_forever(path: str) -> None:
 
 def die_before(path: str, statement: str) -> None:
     """Produce more than SQLite keeps in memory, and die where a statement of the transaction would run."""
-
-    def die(sql: str) -> None:
-        if sql.startswith(statement):
-            os.kill(os.getpid(), signal.SIGKILL)
-
     with LocalBroker(path) as broker:
-        broker._file._connection.set_trace_callback(die)
+        broker._file._connection.set_trace_callback(lambda sql: _die_at(sql, statement))
         broker.produce("lines", [(None, bytes(1_000)) for _ in range(20_000)])
+
+
+def die_in_batch(path: str, statement: str) -> None:
+    """Write a batch of more than SQLite keeps in memory, and die where a statement of the transaction would run."""
+    with LocalBroker(path) as broker:
+        run = broker.begin_run("app", "x")
+        broker._file._connection.set_trace_callback(lambda sql: _die_at(sql, statement))
+        records: list[WrittenRow] = [("lines", None, None, bytes(1_000), 0, None) for _ in range(20_000)]
+        broker.write_batch(run, 1, records, {"in": {0: 20_000}})
+
+
+def write_runs(path: str, batches: int) -> None:
+    """Begin a run, say so, and write batches that name themselves until another run begins; say how it ended."""
+    with LocalBroker(path) as broker:
+        run = broker.begin_run("app", "x")
+        print(run.run, flush=True)
+        try:
+            for batch in range(int(batches)):
+                records: list[WrittenRow] = [("lines", None, b"%d" % n, b"%d" % batch, 0, None) for n in range(20)]
+                broker.write_batch(run, batch, records, {"in": {0: batch}})
+            print("done", flush=True)
+        except StreamsError as error:
+            print(error, flush=True)
+
+
+def ensure_topics(path: str, barrier: Barrier, count: int) -> None:
+    """Make the same topics together with others."""
+    with LocalBroker(path) as broker:
+        barrier.wait()
+        broker.ensure_topics({f"topic-{number}": 2 for number in range(count)})
+
+
+def _die_at(sql: str, statement: str) -> None:
+    if sql.startswith(statement):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,101 @@
+"""What an engine needs of a broker: batches to read, and writing each of them once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, cast
+
+from headrace.brokers.broker import Broker, connect
+from headrace.records import Headers
+
+Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
+"""An offset for each partition of each topic."""
+
+Row: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers | None, int]
+"""A record that is read: (offset, timestamp, key, value, headers, sequence)."""
+
+WrittenRow: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers | None]
+"""A record to write: (topic, partition, key, value, timestamp, headers). Without a partition the key decides."""
+
+NO_BATCH = -1
+"""The batch of an application that has not written any."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One start of an application: only the latest may write.
+
+    The lineage names the engine's own counting of batches: in another lineage the same number is another batch.
+    """
+
+    application_id: str
+    run: int
+    lineage: str
+
+
+class EngineBroker(Broker, Protocol):
+    """A broker that an engine can run on."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    def ensure_topics(self, wanted: Mapping[str, int]) -> None:
+        """Create the topics that are missing, with so many partitions; leave the others as they are."""
+
+    def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
+        """Return where the next batch ends that begins at these offsets: so many records at most.
+
+        Records have one order across all partitions: next is always the one, of those that are first in their
+        partition, with the lowest timestamp, and of equal timestamps the one that was appended first. A batch is a
+        beginning of this order. So it ends at one time in all partitions, and however the records are cut into
+        batches, their order is the same.
+        """
+
+    def read_rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+        """Walk one partition's records from one offset to before another, page by page.
+
+        The sequence is the order in which records were appended, over all topics.
+        """
+
+    def begin_run(self, application_id: str, lineage: str) -> Run:
+        """Begin a run of an application: from now on no earlier one can write."""
+
+    def run_number(self, application_id: str) -> int:
+        """Return the number of an application's latest run; 0 when there was none."""
+
+    def last_batch(self, application_id: str) -> tuple[str, int] | None:
+        """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
+
+    def write_batch(self, run: Run, batch: int, records: Iterable[WrittenRow], positions: Offsets) -> bool:
+        """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done.
+
+        A batch that was written before is left alone. A run that is not the latest gets a StreamsError.
+        """
+
+    def positions(self, application_id: str) -> dict[str, dict[int, int]]:
+        """Return the next offset to read, by topic and partition, as of the last batch that was written."""
+
+    def forget_application(self, application_id: str) -> None:
+        """Forget an application's runs, batches and positions; what still runs of it cannot write any more."""
+
+
+_shared: dict[tuple[int, str], EngineBroker] = {}
+
+
+def shared(address: str) -> EngineBroker:
+    """Return this process's broker at an address, which stays open for all that use it."""
+    place = os.getpid(), address  # a forked process opens its own
+    broker = _shared.get(place)
+    if broker is not None and not broker.closed:
+        return broker
+    opened = cast(EngineBroker, connect(address))  # every broker there is can run an engine
+    if broker is not None:
+        _shared.pop(place, None)
+    # Without a lock, which another thread might hold while this process forks: the first to come wins.
+    broker = _shared.setdefault(place, opened)
+    if broker is not opened:
+        opened.close()
+    return broker

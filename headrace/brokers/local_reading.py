@@ -1,0 +1,73 @@
+"""Reading the embedded log in large pages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from headrace.brokers.checking import check_partition
+from headrace.brokers.engine import Row
+from headrace.brokers.local_topics import Topic, deleted, find_topic
+from headrace.brokers.log_file import LogFile
+
+PAGE_ROWS = 20_000
+PAGE_BYTES = 4 << 20
+
+_decode_headers = msgspec.msgpack.Decoder(list[tuple[str, bytes]]).decode
+
+_key, _value, _headers = itemgetter(2), itemgetter(3), itemgetter(4)
+
+
+def read_rows(file: LogFile, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+    """Walk one partition's records from one offset to before another, page by page."""
+    found = find_topic(file, topic)
+    check_partition(topic, partition, found.partitions)
+    return pages(file, found, partition, start, end)
+
+
+def pages(file: LogFile, topic: Topic, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+    """Walk records page by page; raise a TopicError when the topic is gone."""
+    # A statement for each page: nothing is locked, and no state of the file kept alive, while a page is worked on.
+    while start < end:
+        rows = file.read_together(partial(_page, topic, partition, start, end))
+        if rows is None:
+            raise deleted(file, topic)
+        if not rows:
+            return
+        start = rows[-1][0] + 1
+        if any(map(_headers, rows)):
+            rows = [(*row[:4], None if row[4] is None else _decode_headers(row[4]), row[5]) for row in rows]
+        yield rows
+
+
+def _page(topic: Topic, partition: int, start: int, end: int, connection: sqlite3.Connection) -> list[Any] | None:
+    """Return the next rows, or None when the topic is gone."""
+    found = connection.execute("SELECT largest FROM topics WHERE id = ?", (topic.id,)).fetchone()
+    if found is None:
+        return None
+    select = (
+        f"SELECT offset, timestamp, key, value, headers, sequence FROM {topic.table(partition)} "
+        "WHERE offset >= ? AND offset < ? ORDER BY offset LIMIT ?"
+    )
+    with closing(connection.execute(select, (start, end, PAGE_ROWS))) as cursor:
+        if found[0] * PAGE_ROWS <= PAGE_BYTES:
+            return cursor.fetchall()
+        rows: list[Any] = []
+        size, at_once = 0, max(PAGE_BYTES // found[0] // 8, 1)
+        while size < PAGE_BYTES and (fetched := cursor.fetchmany(at_once)):
+            rows += fetched
+            size += _size(fetched)
+        return rows
+
+
+def _size(rows: list[Any]) -> int:
+    try:
+        return sum(map(len, map(_key, rows))) + sum(map(len, map(_value, rows)))
+    except TypeError:  # a null among them
+        return sum([len(row[2] or b"") + len(row[3] or b"") for row in rows])
