@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from typing import Any, Literal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from headrace.errors import ConfigError, HeadraceError
 from headrace.handlers import Handler, LogAndContinue, LogAndFail
+from headrace.properties import settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
 from headrace.topology.timestamps import (
     FailOnInvalidTimestamp,
@@ -22,6 +24,22 @@ from headrace.topology.timestamps import (
 )
 
 _APPLICATION_ID = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+_SERVER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):([0-9]{1,5})")
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*[1-9]\d*(\s*,\s*[1-9]\d*){2}\s*\]"
+    r"|spark://.+|yarn|k8s://.+"
+)
+_MASTERS = "local, local[N], local[*], local[N,M], local-cluster[N,CORES,MEMORY], spark://HOST:PORT, yarn, k8s://HOST"
+_SECRET = re.compile(r"password|secret|key|jaas|token|user\.info", re.IGNORECASE)
+_SET_BY = {
+    "auto.offset.reset": "auto_offset_reset",
+    "bootstrap.servers": "bootstrap_servers",
+    "enable.auto.commit": "processing_guarantee",
+    "enable.idempotence": "processing_guarantee",
+    "group.id": "application_id",
+    "isolation.level": "processing_guarantee",
+    "transactional.id": "application_id",
+}
 _OPTIMIZATIONS = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
 _EXTRACTORS: dict[str, Any] = {
     "FailOnInvalidTimestamp": FailOnInvalidTimestamp,
@@ -37,11 +55,19 @@ _JAVA_HANDLERS: dict[str, Any] = {
     "LogAndContinueProcessingExceptionHandler": LogAndContinue,
     "DefaultProductionExceptionHandler": LogAndFail,
 }
-_PROPERTIES = {
-    "cache.max.bytes.buffering": "statestore_cache_max_bytes",
-    "default.deserialization.exception.handler": "deserialization_exception_handler",
-    "default.production.exception.handler": "production_exception_handler",
-}
+
+
+class Named(dict[str, Any]):
+    """Settings of Spark or of Kafka's clients; shows no secrets.
+
+    >>> Named({"security.protocol": "SSL", "ssl.key.password": "abc"})
+    {'security.protocol': 'SSL', 'ssl.key.password': '****'}
+    """
+
+    def __repr__(self) -> str:
+        return repr({name: "****" if _SECRET.search(str(name)) else value for name, value in self.items()})
+
+    __str__ = __repr__
 
 
 class StreamsConfig(BaseSettings):
@@ -54,12 +80,21 @@ class StreamsConfig(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="HEADRACE_", extra="forbid", frozen=True, arbitrary_types_allowed=True, validate_default=True
+        env_prefix="HEADRACE_",
+        extra="forbid",
+        frozen=True,
+        arbitrary_types_allowed=True,
+        validate_default=True,
     )
 
     application_id: str
     bootstrap_servers: str | None = None
+    state_dir: Path = Path(".headrace")
+    master: str = "local[*]"
     processing_guarantee: Literal["exactly_once_v2", "at_least_once"] = "exactly_once_v2"
+    commit_interval_ms: int | None = Field(default=None, ge=0)
+    max_records_per_batch: int = Field(default=500_000, ge=1)
+    task_timeout_ms: int = Field(default=300_000, ge=0)
     statestore_cache_max_bytes: int = Field(default=10 * 1024 * 1024, ge=0)
     default_key_serde: Any = String
     default_value_serde: Any = Json
@@ -69,12 +104,23 @@ class StreamsConfig(BaseSettings):
     processing_exception_handler: Any = LogAndFail
     production_exception_handler: Any = LogAndFail
     topology_optimization: str = "none"
+    num_partitions: int = Field(default=1, ge=1)
+    replication_factor: int = -1
+    num_standby_replicas: int = Field(default=0, ge=0)
+    application_server: str | None = None
+    drop_stores: Annotated[tuple[str, ...], NoDecode] = ()
+    spark: Annotated[dict[str, Any], NoDecode] = {}
+    kafka: Annotated[dict[str, Any], NoDecode] = {}
 
     def __init__(self, **settings: Any) -> None:
         try:
             super().__init__(**settings)
         except ValidationError as error:
             raise ConfigError("; ".join(map(_explain, error.errors()))) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse; pydantic's own refusal would tell the value, which may be a secret."""
+        raise ConfigError(f"setting '{name}': cannot be changed any more. Make another StreamsConfig")
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> StreamsConfig:
@@ -83,11 +129,19 @@ class StreamsConfig(BaseSettings):
         >>> StreamsConfig.from_properties({"application.id": "a", "statestore.cache.max.bytes": 0}).application_id
         'a'
         """
-        names = {field.replace("_", "."): field for field in cls.model_fields} | _PROPERTIES
-        for name in properties:
-            if name not in names:
-                raise ConfigError(_unknown(name, names))
-        return cls(**{names[name]: value for name, value in properties.items()})
+        return cls(**settings_of(properties, cls.model_fields))
+
+    @property
+    def broker_address(self) -> str:
+        """Where the topics are: `bootstrap_servers`, or else the embedded log under `state_dir`."""
+        return self.bootstrap_servers or f"local:{self.state_dir / 'topics.db'}"
+
+    @property
+    def commit_interval(self) -> int:
+        """Milliseconds between two commits: `commit_interval_ms`, or else 100 with exactly once and 1000 without."""
+        if self.commit_interval_ms is not None:
+            return self.commit_interval_ms
+        return 100 if self.processing_guarantee == "exactly_once_v2" else 1000
 
     @field_validator("application_id")
     @classmethod
@@ -95,6 +149,68 @@ class StreamsConfig(BaseSettings):
         if not _APPLICATION_ID.fullmatch(value):
             raise ValueError("expected up to 200 letters, digits, '.', '_' and '-'")
         return value
+
+    @field_validator("state_dir", mode="plain")
+    @classmethod
+    def _check_state_dir(cls, value: Any) -> Path:
+        if not isinstance(value, str | Path) or not str(value).strip():
+            raise ValueError("expected the path of a folder")
+        try:
+            return Path(value).expanduser()
+        except RuntimeError:
+            raise ValueError("expected the path of a folder, and there is no such home") from None
+
+    @field_validator("master")
+    @classmethod
+    def _check_master(cls, value: str) -> str:
+        if not _MASTER.fullmatch(value):
+            raise ValueError(f"expected one of Spark's masters: {_MASTERS}")
+        return value
+
+    @field_validator("processing_guarantee", mode="before")
+    @classmethod
+    def _check_guarantee(cls, value: Any) -> Any:
+        if value in ("exactly_once", "exactly_once_beta"):
+            raise ValueError(f"expected 'exactly_once_v2' or 'at_least_once', got '{value}'. Hint: 'exactly_once_v2'")
+        return value
+
+    @field_validator("replication_factor")
+    @classmethod
+    def _check_replication(cls, value: int) -> int:
+        if value != -1 and value < 1:
+            raise ValueError("expected at least 1, or -1 for the broker's default")
+        return value
+
+    @field_validator("application_server")
+    @classmethod
+    def _check_server(cls, value: str | None) -> str | None:
+        server = _SERVER.fullmatch(value) if value else None
+        if value and not (server and 0 < int(server[2]) < 65536):
+            raise ValueError("expected HOST:PORT")
+        return value or None
+
+    @field_validator("drop_stores", mode="before")
+    @classmethod
+    def _split_stores(cls, value: Any) -> Any:
+        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+    @field_validator("spark", mode="plain")
+    @classmethod
+    def _check_spark(cls, value: Any) -> Named:
+        settings = _named(value, '{"spark.driver.memory": "4g"}', functions=False)
+        for name in settings:
+            if not name.startswith("spark."):
+                raise ValueError(f"expected names that begin with 'spark.', got '{name}'. Hint: 'spark.{name}'?")
+        return settings
+
+    @field_validator("kafka", mode="plain")
+    @classmethod
+    def _check_kafka(cls, value: Any) -> Named:
+        settings = _named(value, '{"security.protocol": "SSL"}', functions=True)
+        for name in settings:
+            if name in _SET_BY:
+                raise ValueError(f"expected settings of the clients, got '{name}'. Hint: that is {_SET_BY[name]}")
+        return settings
 
     @field_validator("topology_optimization")
     @classmethod
@@ -135,19 +251,35 @@ def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> 
     raise ValueError(f"expected a function, or one of {', '.join(known)}")
 
 
+def _named(value: Any, example: str, *, functions: bool) -> Named:
+    """Return settings given as a dict, or as JSON as the environment has them."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise ValueError(f"expected a JSON object such as {example}") from None
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected a dict such as {example}")
+    for name, setting in value.items():
+        allowed = isinstance(setting, str | int | float | bool) or (functions and callable(setting))
+        if not isinstance(name, str) or not allowed:
+            raise ValueError(f"expected a text, a number or a boolean for each name, got {Named({name: setting})!r}")
+    return Named(value)
+
+
 def _explain(problem: Any) -> str:
     """Say what is wrong with a setting, what was given and what is allowed."""
     name = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "missing":
         return f"setting '{name}': must be given, as {name}=… or as HEADRACE_{name.upper()} in the environment"
     if problem["type"] == "extra_forbidden":
-        return _unknown(name, StreamsConfig.model_fields)
+        return unknown(name, StreamsConfig.model_fields)
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
     message = message.replace("greater than or equal to", "at least")
-    return f"setting '{name}': {message}" + ("" if ", got " in message else f", got {problem['input']!r}")
+    return f"setting '{name}': {message}" + ("" if ", got " in message else f", got {_shown(name, problem['input'])}")
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(sorted(known))}"
-    return f"setting '{name}': there is no such setting. {hint}"
+def _shown(name: str, given: Any) -> str:
+    if name in ("kafka", "spark") and not isinstance(given, Mapping):
+        return "****" if _SECRET.search(repr(given)) else repr(given)
+    return repr(given)

@@ -1,6 +1,9 @@
 """Settings: what is allowed, where they come from, and what is said about those that are not allowed."""
 
+import logging
+import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +48,12 @@ def test_the_defaults_are_those_that_the_documentation_says() -> None:
 
     assert defaults.application_id == "app"
     assert defaults.bootstrap_servers is None
+    assert defaults.state_dir == Path(".headrace")
+    assert defaults.master == "local[*]"
     assert defaults.processing_guarantee == "exactly_once_v2"
+    assert defaults.commit_interval_ms is None
+    assert defaults.max_records_per_batch == 500_000
+    assert defaults.task_timeout_ms == 300_000
     assert defaults.statestore_cache_max_bytes == 10 * 1024 * 1024
     assert defaults.default_key_serde is serdes.String
     assert defaults.default_value_serde is serdes.Json
@@ -55,6 +63,13 @@ def test_the_defaults_are_those_that_the_documentation_says() -> None:
     assert defaults.processing_exception_handler is LogAndFail
     assert defaults.production_exception_handler is LogAndFail
     assert defaults.topology_optimization == "none"
+    assert defaults.num_partitions == 1
+    assert defaults.replication_factor == -1
+    assert defaults.num_standby_replicas == 0
+    assert defaults.application_server is None
+    assert defaults.drop_stores == ()
+    assert defaults.spark == {}
+    assert defaults.kafka == {}
 
 
 @pytest.mark.parametrize(
@@ -74,6 +89,33 @@ def test_the_defaults_are_those_that_the_documentation_says() -> None:
         ("production_exception_handler", lambda context, error: HandlerResponse.CONTINUE),
         ("topology_optimization", "all"),
         ("topology_optimization", "merge.repartition.topics,single.store.self.join"),
+        ("state_dir", Path("/var/lib/headrace")),
+        ("commit_interval_ms", 0),
+        ("max_records_per_batch", 1),
+        ("task_timeout_ms", 0),
+        ("num_partitions", 12),
+        ("replication_factor", 3),
+        ("num_standby_replicas", 1),
+        ("application_server", "host.example:8080"),
+        ("application_server", "[::1]:8080"),
+        ("drop_stores", ("counts", "sums")),
+        ("spark", {"spark.driver.memory": "4g", "spark.executor.cores": 2, "spark.ui.enabled": True}),
+        ("kafka", {"security.protocol": "SSL", "linger.ms": 5, "oauth_cb": print}),
+        *[
+            ("master", master)
+            for master in (
+                "local",
+                "local[4]",
+                "local[*]",
+                "local[*, 1]",
+                "local[4,1]",
+                "local-cluster[2,1,1024]",
+                "local-cluster[2, 1, 1024]",
+                "spark://one:7077,two:7077",
+                "yarn",
+                "k8s://https://host:6443",
+            )
+        ],
     ],
 )
 def test_what_is_allowed_is_taken_as_it_is(name: str, value: Any) -> None:
@@ -98,9 +140,92 @@ def test_a_handler_may_be_a_method_or_an_object_that_can_be_called() -> None:
 def test_settings_cannot_be_changed_afterwards() -> None:
     settings = config()
 
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(ConfigError, match=r"^setting 'application_id': cannot be changed any more\."):
         settings.application_id = "other"
     assert settings.application_id == "app"
+
+
+# -- what follows from it ---------------------------------------------------------------------------------------------
+
+
+def test_topics_are_in_the_embedded_log_under_the_state_dir_unless_told_otherwise() -> None:
+    assert config().broker_address == "local:.headrace/topics.db"
+    assert config(state_dir="/var/lib/headrace").broker_address == "local:/var/lib/headrace/topics.db"
+    assert config(bootstrap_servers="host:9092", state_dir="x").broker_address == "host:9092"
+    assert config(bootstrap_servers="").broker_address == "local:.headrace/topics.db"
+
+
+def test_the_state_dir_may_be_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert config(state_dir="~/state").state_dir == tmp_path / "state"
+
+
+def test_exactly_once_commits_more_often_unless_told_otherwise() -> None:
+    assert config().commit_interval == 100
+    assert config(processing_guarantee="at_least_once").commit_interval == 1000
+    assert config(commit_interval_ms=7).commit_interval == 7
+    assert config(commit_interval_ms=0).commit_interval == 0
+
+
+def test_an_empty_server_is_none() -> None:
+    assert config(application_server="").application_server is None
+
+
+# -- secrets ----------------------------------------------------------------------------------------------------------
+
+SECRETS = {
+    "sasl.password": "hush-1",
+    "sasl.jaas.config": "hush-2",
+    "ssl.key.pem": "hush-3",
+    "sasl.oauthbearer.client.secret": "hush-4",
+    "SSL.KeyStore.Password": "hush-5",
+    "access.token": "hush-6",
+    "basic.auth.user.info": "hush-7",
+}
+
+
+def test_secrets_are_not_shown() -> None:
+    settings = config(kafka=SECRETS | {"security.protocol": "SASL_SSL"}, spark={"spark.ssl.keyPassword": "hush-8"})
+
+    for shown in (repr(settings), str(settings), f"{settings}", repr(settings.kafka), f"{settings.kafka}"):
+        assert "hush" not in shown
+    assert "'security.protocol': 'SASL_SSL'" in repr(settings)
+    assert "'sasl.password': '****'" in repr(settings)
+    assert settings.kafka["sasl.password"] == "hush-1"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        SECRETS | {"linger.ms": None},
+        SECRETS | {"group.id": "x"},
+        {"sasl.password": ["hush"]},
+        [("sasl.password", "hush")],
+        '{"sasl.password": "hush"',
+        '["sasl.password", "hush"]',
+    ],
+    ids=["other-value", "not-a-client-setting", "list-value", "pairs", "bad-json", "json-list"],
+)
+def test_secrets_are_not_told_in_a_refusal(given: Any) -> None:
+    said = refusal(lambda: config(kafka=given))
+
+    assert said.startswith("setting 'kafka': expected ")
+    assert "hush" not in said
+
+
+def test_secrets_are_not_told_when_somebody_tries_to_change_them() -> None:
+    with pytest.raises(ConfigError, match=r"^setting 'kafka': cannot be changed any more\. [^']*$"):
+        config().kafka = {"sasl.password": "hush"}
+
+
+def test_settings_travel_to_the_workers() -> None:
+    settings = config(kafka=SECRETS, spark={"spark.executor.cores": 2}, state_dir="x")
+
+    there = pickle.loads(pickle.dumps(settings))
+
+    assert (there.kafka, there.spark, there.state_dir) == (SECRETS, {"spark.executor.cores": 2}, Path("x"))
+    assert "hush" not in repr(there)
 
 
 # -- by name ----------------------------------------------------------------------------------------------------------
@@ -172,6 +297,35 @@ def test_a_timestamp_extractor_may_be_named(extractor: Any) -> None:
         ("deserialization_exception_handler", None, "expected a function, or one of LogAndFail, LogAndContinue"),
         ("processing_exception_handler", "Retry", "LogAndFail, LogAndContinue, got 'Retry'"),
         ("production_exception_handler", DeadLetter, "got <class 'headrace.handlers.DeadLetter'>"),
+        ("processing_guarantee", "exactly_once", "or 'at_least_once', got 'exactly_once'. Hint: 'exactly_once_v2'"),
+        ("processing_guarantee", "exactly_once_beta", "got 'exactly_once_beta'. Hint: 'exactly_once_v2'"),
+        ("state_dir", "", "expected the path of a folder, got ''"),
+        ("state_dir", 5, "expected the path of a folder, got 5"),
+        ("state_dir", "~nobody-of-that-name/x", "expected the path of a folder, and there is no such home, got '~nobo"),
+        ("commit_interval_ms", -1, "expected at least 0, got -1"),
+        ("max_records_per_batch", 0, "expected at least 1, got 0"),
+        ("task_timeout_ms", -1, "expected at least 0, got -1"),
+        ("num_partitions", 0, "expected at least 1, got 0"),
+        ("replication_factor", 0, "expected at least 1, or -1 for the broker's default, got 0"),
+        ("replication_factor", -2, "expected at least 1, or -1 for the broker's default, got -2"),
+        ("num_standby_replicas", -1, "expected at least 0, got -1"),
+        ("drop_stores", 5, "got 5"),
+        ("spark", {"driver.memory": "4g"}, "begin with 'spark.', got 'driver.memory'. Hint: 'spark.driver.memory'?"),
+        ("spark", {"spark.x": [1]}, "expected a text, a number or a boolean for each name, got {'spark.x': [1]}"),
+        ("spark", {"spark.x": print}, "expected a text, a number or a boolean for each name, got {'spark.x': <built"),
+        ("spark", {5: "x"}, "expected a text, a number or a boolean for each name, got {5: 'x'}"),
+        ("spark", 5, 'expected a dict such as {"spark.driver.memory": "4g"}, got 5'),
+        ("kafka", {"linger.ms": None}, "expected a text, a number or a boolean for each name, got {'linger.ms': None}"),
+        ("kafka", {"group.id": "x"}, "expected settings of the clients, got 'group.id'. Hint: that is application_id"),
+        ("kafka", {"bootstrap.servers": "x"}, "got 'bootstrap.servers'. Hint: that is bootstrap_servers"),
+        *[
+            ("master", master, "expected one of Spark's masters: local, local[N], local[*], local[N,M], local-cluster[")
+            for master in ("", "locl", "local[0]", "local[]", "local[a]", "local-cluster[2]", "spark://", "yarn-client")
+        ],
+        *[
+            ("application_server", server, f"expected HOST:PORT, got '{server}'")
+            for server in ("host", "host:", ":8080", "host:port", "host:0", "host:65536", "http://host:80", "a b:80")
+        ],
         ("topology_optimization", "some", "expected none, all, or some of reuse.ktable.source.topics, merge."),
     ],
 )
@@ -206,7 +360,7 @@ def test_a_misspelled_setting_gets_a_hint(misspelled: str, meant: str) -> None:
 def test_a_setting_that_resembles_none_gets_the_list() -> None:
     said = refusal(lambda: config(threads=4))
 
-    assert said.startswith("setting 'threads': there is no such setting. There are: application_id, auto_offset_reset,")
+    assert said.startswith("setting 'threads': there is no such setting. There are: application_id, application_")
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -258,6 +412,32 @@ def test_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
+def test_settings_of_others_are_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_SPARK", '{"spark.driver.memory": "4g", "spark.executor.cores": 2}')
+    monkeypatch.setenv("HEADRACE_KAFKA", '{"security.protocol": "SSL"}')
+    monkeypatch.setenv("HEADRACE_DROP_STORES", "counts, sums")
+
+    assert config().spark == {"spark.driver.memory": "4g", "spark.executor.cores": 2}
+    assert config().kafka == {"security.protocol": "SSL"}
+    assert config().drop_stores == ("counts", "sums")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("spark.driver.memory=4g", "'spark.driver.memory=4g'"),
+        ("", "''"),
+        ('{"spark.ssl.keyPassword": "hush"', "****"),
+    ],
+)
+def test_what_is_not_json_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch, given: str, told: str) -> None:
+    monkeypatch.setenv("HEADRACE_SPARK", given)
+
+    assert refusal(config) == (
+        f'setting \'spark\': expected a JSON object such as {{"spark.driver.memory": "4g"}}, got {told}'
+    )
+
+
 # -- Kafka Streams' names ---------------------------------------------------------------------------------------------
 
 
@@ -297,6 +477,145 @@ def test_older_names_are_known_too(older: str, name: str, value: Any) -> None:
     settings = StreamsConfig.from_properties({"application.id": "app", older: value})
 
     assert getattr(settings, name) == value
+
+
+def test_a_newer_name_comes_before_an_older_one() -> None:
+    settings = StreamsConfig.from_properties(
+        {"application.id": "app", "statestore.cache.max.bytes": 1, "cache.max.bytes.buffering": 2}
+    )
+
+    assert settings.statestore_cache_max_bytes == 1
+
+
+def test_values_may_be_texts_as_in_a_file_of_properties() -> None:
+    settings = StreamsConfig.from_properties(
+        {
+            "application.id": "app",
+            "bootstrap.servers": "host:9092",
+            "state.dir": "/var/lib/headrace",
+            "commit.interval.ms": "100",
+            "task.timeout.ms": "1",
+            "num.standby.replicas": "1",
+            "replication.factor": "-1",
+            "application.server": "host:8080",
+            "num.partitions": "4",
+            "master": "local[2]",
+            "max.records.per.batch": "10",
+        }
+    )
+
+    assert settings == config(
+        bootstrap_servers="host:9092",
+        state_dir="/var/lib/headrace",
+        commit_interval_ms=100,
+        task_timeout_ms=1,
+        num_standby_replicas=1,
+        replication_factor=-1,
+        application_server="host:8080",
+        num_partitions=4,
+        master="local[2]",
+        max_records_per_batch=10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("num.stream.threads", "how much runs at a time is set by master, such as local[4]"),
+        ("rocksdb.config.setter", "stores are kept in images beside the Python workers, not in RocksDB"),
+        ("metrics.recording.level", "metrics are those of Streams.metrics() and of Spark"),
+        ("rack.aware.assignment.tags", "Spark decides which machine runs a task"),
+        ("topic.retention.ms", "repartitions are shuffles of Spark"),
+        ("restore.consumer.max.poll.records", "state is restored from Spark's checkpoint"),
+        ("consumer.max.poll.records", "what a batch reads is set by max_records_per_batch and commit_interval_ms"),
+        ("producer.transactional.id", "the engine commits offsets and transactions, as processing_guarantee says"),
+    ],
+)
+def test_a_property_without_a_meaning_here_is_logged(name: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        settings = StreamsConfig.from_properties({"application.id": "app", name: "x"})
+
+    assert settings == config()
+    assert [
+        record.getMessage().startswith(f"setting '{name}' has no effect: {reason}") for record in caplog.records
+    ] == [True]
+
+
+KAFKA_STREAMS_4_3 = """
+    acceptable.recovery.lag allow.os.group.write.access application.server buffered.records.per.partition
+    built.in.metrics.version client.id commit.interval.ms config.providers connections.max.idle.ms
+    default.client.supplier default.dsl.store default.list.key.serde.inner default.list.key.serde.type
+    default.list.value.serde.inner default.list.value.serde.type dsl.store.format dsl.store.suppliers.class
+    enable.metrics.push ensure.explicit.internal.resource.naming group.protocol log.summary.interval.ms max.task.idle.ms
+    max.warmup.replicas metadata.max.age.ms metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy
+    metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.standby.replicas
+    num.stream.threads poll.ms probing.rebalance.interval.ms processing.exception.handler.global.enabled
+    processor.wrapper.class rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy
+    rack.aware.assignment.tags rack.aware.assignment.traffic_cost receive.buffer.bytes reconnect.backoff.max.ms
+    reconnect.backoff.ms repartition.purge.interval.ms replication.factor request.timeout.ms retry.backoff.ms
+    rocksdb.config.setter security.protocol send.buffer.bytes state.cleanup.delay.ms state.cleanup.dir.max.age.ms
+    state.dir statestore.cache.max.bytes task.assignor.class task.timeout.ms upgrade.from window.size.ms
+    windowed.inner.class.serde windowstore.changelog.additional.retention.ms
+"""
+
+
+@pytest.mark.parametrize("name", KAFKA_STREAMS_4_3.split())
+def test_every_name_of_kafka_streams_is_taken(name: str) -> None:
+    value = "host:80" if name == "application.server" else "1"
+
+    assert StreamsConfig.from_properties({"application.id": "app", name: value}).application_id == "app"
+
+
+def test_the_settings_of_clients_go_to_kafka() -> None:
+    settings = StreamsConfig.from_properties(
+        {
+            "application.id": "app",
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "ssl.ca.location": "ca.pem",
+            "consumer.fetch.min.bytes": "1",
+            "main.consumer.fetch.wait.max.ms": "2",
+            "producer.linger.ms": "3",
+            "admin.socket.timeout.ms": "4",
+            "consumer.auto.offset.reset": "latest",
+            "spark.driver.memory": "4g",
+        }
+    )
+
+    assert settings.kafka == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "ssl.ca.location": "ca.pem",
+        "fetch.min.bytes": "1",
+        "fetch.wait.max.ms": "2",
+        "linger.ms": "3",
+        "socket.timeout.ms": "4",
+    }
+    assert settings.auto_offset_reset == "latest"
+    assert settings.spark == {"spark.driver.memory": "4g"}
+
+
+def test_clients_cannot_be_told_different_things() -> None:
+    given = {"consumer.sasl.password": "hush-1", "producer.sasl.password": "hush-2"}
+
+    said = refusal(lambda: StreamsConfig.from_properties({"application.id": "app"} | given))
+
+    assert said == ("setting 'producer.sasl.password': 'sasl.password' is given twice, and all clients share one here")
+
+
+def test_a_dead_letter_queue_is_a_handler() -> None:
+    said = refusal(lambda: StreamsConfig.from_properties({"errors.dead.letter.queue.topic.name": "dead"}))
+
+    assert said.startswith(
+        "setting 'errors.dead.letter.queue.topic.name': there is no such setting here; "
+        "give the handler DeadLetter(topic) as processing_exception_handler, "
+    )
+
+
+def test_a_property_that_resembles_none_gets_the_way_for_clients() -> None:
+    said = refusal(lambda: StreamsConfig.from_properties({"application.id": "app", "fetch.min.bytes": "1"}))
+
+    assert said.endswith("; and those of Kafka's clients with 'consumer.', 'producer.' or 'admin.' before their name")
 
 
 def test_an_unknown_property_is_refused_under_its_own_name() -> None:
