@@ -1,0 +1,102 @@
+"""Sensor filter: only the high ones of many temperature readings, by room.
+
+It shows steps without state. Each record is looked at by itself: `filter` keeps those that matter, `map` gives them a
+new key and a new value. Nothing is stored and no records have to meet, so there is no repartition: the sink alone puts
+them where their new key belongs.
+
+    temperatures -> 30 °C and more -> by room -> high-temperatures
+
+Run it on Spark over made-up readings:
+
+    headrace demo sensor_filter
+
+and over a topic `temperatures` of your own:
+
+    headrace run headrace.demos.sensor_filter:build_topology
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from headrace import StreamsBuilder, Topology, serdes
+from headrace.demos import START, Demo, InputRecord, Outputs
+
+THRESHOLD = 30.0
+
+OUTPUTS = {"high-temperatures": (serdes.String, serdes.Json)}
+OUTPUT_TOPICS = tuple(OUTPUTS)
+
+
+def build_topology() -> Topology:
+    """Keep the high readings, make the room their key."""
+    builder = StreamsBuilder()
+    readings = builder.stream("temperatures")
+    readings.filter(is_high, name="high-only").map(by_room, name="by-room").to("high-temperatures")
+    return builder.build()
+
+
+def is_high(sensor: str, reading: dict[str, Any]) -> bool:
+    """Tell whether a reading is high; a broken sensor reads None.
+
+    >>> is_high("kiln-2", {"room": "kiln", "celsius": 30.0}), is_high("kiln-2", {"room": "kiln", "celsius": None})
+    (True, False)
+    """
+    celsius = reading["celsius"]
+    return celsius is not None and celsius >= THRESHOLD
+
+
+def by_room(sensor: str, reading: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Give the room as the key and the sensor as part of the value.
+
+    >>> by_room("kiln-2", {"room": "kiln", "celsius": 31.5})
+    ('kiln', {'sensor': 'kiln-2', 'celsius': 31.5, 'above': 1.5})
+    """
+    celsius = reading["celsius"]
+    return reading["room"], {"sensor": sensor, "celsius": celsius, "above": round(celsius - THRESHOLD, 1)}
+
+
+def summarize(outputs: Outputs) -> list[str]:
+    """Return how many high readings there are, and the highest of each room."""
+    rooms: dict[str, list[dict[str, Any]]] = {}
+    for room, reading in outputs["high-temperatures"]:
+        rooms.setdefault(room, []).append(reading)
+    lines = [f"{len(outputs['high-temperatures']):,} readings of {THRESHOLD:.0f} °C and more"]
+    for room, readings in sorted(rooms.items()):
+        highest = min(readings, key=lambda reading: (-reading["celsius"], reading["sensor"]))
+        lines.append(f"{room:8} {len(readings):6,}  highest {highest['celsius']:5.1f} °C by {highest['sensor']}")
+    return lines
+
+
+# -- made-up readings -------------------------------------------------------------------------------------------------
+
+_ROOMS = {"attic": 26.0, "cellar": 14.0, "hall": 21.0, "kiln": 29.0, "office": 23.0, "server": 27.5}
+
+
+def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
+    """Make a reading per sensor and second; temperatures wander, return to the room's own, and at times jump."""
+    random = Random(seed)
+    sensors = [(f"{room}-{number}", room) for room in _ROOMS for number in range(1, 6)]
+    celsius = {sensor: _ROOMS[room] for sensor, room in sensors}
+    for index in range(count):
+        second, position = divmod(index, len(sensors))
+        sensor, room = sensors[position]
+        celsius[sensor] += random.gauss(0, 0.4) - 0.02 * (celsius[sensor] - _ROOMS[room])
+        if random.random() < 0.001:
+            celsius[sensor] += 12  # somebody opened an oven
+        broken = random.random() < 0.005
+        reading = {"room": room, "celsius": None if broken else round(celsius[sensor], 1)}
+        yield "temperatures", sensor.encode(), json.dumps(reading).encode(), START + 1000 * second + position
+
+
+DEMO = Demo(
+    name="sensor_filter",
+    title="The high ones of many temperature readings",
+    build_topology=build_topology,
+    make_records=make_records,
+    outputs=OUTPUTS,
+    summarize=summarize,
+)
