@@ -3,20 +3,22 @@ SEED ?= 7
 COUNT ?= 25
 FAMILY ?=
 RESTART ?=
+ROUNDS ?= 3
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test check lint types fuzz docs lock clean
+.PHONY: help run test check lint types fuzz chaos docs lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make run     run the word count"
+	@echo "make run     count the words of 20,000 lines on Spark and the embedded log"
 	@echo "make test    lint, types and every test, with branch coverage"
 	@echo "make check   lint, types and the fast tests"
 	@echo "make fuzz    compare with Kafka Streams on random scenarios: SEED=$(SEED) COUNT=$(COUNT) per family, FAMILY= one only,"
 	@echo "             RESTART=1 rebuild the tasks halfway"
+	@echo "make chaos   kill an application over and over and check its output: SEED=$(SEED) ROUNDS=$(ROUNDS)"
 	@echo "make docs    write docs/operators from the docstrings"
 	@echo "make lock    pin the newest allowed dependencies in requirements.txt"
 	@echo "make clean   remove the environment, caches and build output"
@@ -26,13 +28,13 @@ $(READY): requirements.txt pyproject.toml tools/setup_venv.sh
 	@touch $@
 
 run: $(READY)
-	@$(BIN)/python -m examples.word_count
+	@PATH="$(CURDIR)/$(BIN):$$PATH" headrace demo word_count
 
 test: lint types $(READY)
-	$(BIN)/pytest -n auto --cov --cov-report=term
+	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report=term
 
 check: lint types $(READY)
-	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto --dist loadgroup -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check
@@ -44,6 +46,9 @@ types: $(READY)
 fuzz: $(READY)
 	@$(BIN)/python -m tools.fuzz --seed $(SEED) --count $(COUNT) $(addprefix --family ,$(FAMILY)) $(if $(RESTART),--restart)
 
+chaos: $(READY)
+	@$(BIN)/python -m tools.chaos --rounds $(ROUNDS) --seed $(SEED)
+
 docs: $(READY)
 	@$(BIN)/python -m tools.build_docs
 
@@ -52,5 +57,5 @@ lock: $(READY)
 		--custom-compile-command "make lock" --quiet --output-file requirements.txt
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist conformance/target
+	rm -rf $(VENV) .headrace .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist conformance/target
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,48 +1,87 @@
 """Headrace: Kafka Streams for Python, on Spark."""
 
-from headrace.config import StreamsConfig
-from headrace.dsl.builder import StreamsBuilder
-from headrace.dsl.cogrouped import CogroupedStream
-from headrace.dsl.grouped import GroupedStream
-from headrace.dsl.grouped_table import GroupedTable
-from headrace.dsl.materialized import Materialized
-from headrace.dsl.stream import KStream
-from headrace.dsl.table import GlobalKTable, KTable
-from headrace.dsl.windowed import SessionWindowedStream, TimeWindowedStream
-from headrace.errors import (
-    ConfigError,
-    HeadraceError,
-    InvalidStateStoreError,
-    ProcessorStateError,
-    SerializationError,
-    StreamsError,
-    TaskError,
-    TopicError,
-    TopologyError,
-)
-from headrace.handlers import DeadLetter, ErrorContext, HandlerResponse, LogAndContinue, LogAndFail
-from headrace.operators.suppress import Buffer, Suppressed
-from headrace.operators.windows import (
-    EmitStrategy,
-    HoppingWindows,
-    JoinWindows,
-    SessionWindows,
-    SlidingWindows,
-    TumblingWindows,
-    UnlimitedWindows,
-)
-from headrace.records import Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
-from headrace.state.builders import StoreBuilder, Stores
-from headrace.state.versioned import VersionedRecord
-from headrace.topology.description import TopologyDescription
-from headrace.topology.processor import FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
-from headrace.topology.timestamps import (
-    FailOnInvalidTimestamp,
-    LogAndSkipOnInvalidTimestamp,
-    UsePartitionTimeOnInvalidTimestamp,
-    WallclockTimestampExtractor,
-)
-from headrace.topology.topology import Topology
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.config import StreamsConfig
+    from headrace.dsl.builder import StreamsBuilder
+    from headrace.dsl.cogrouped import CogroupedStream
+    from headrace.dsl.grouped import GroupedStream
+    from headrace.dsl.grouped_table import GroupedTable
+    from headrace.dsl.materialized import Materialized
+    from headrace.dsl.stream import KStream
+    from headrace.dsl.table import GlobalKTable, KTable
+    from headrace.dsl.windowed import SessionWindowedStream, TimeWindowedStream
+    from headrace.errors import (
+        ConfigError,
+        HeadraceError,
+        InvalidStateStoreError,
+        ProcessorStateError,
+        SerializationError,
+        StreamsError,
+        TaskError,
+        TopicError,
+        TopologyError,
+    )
+    from headrace.handlers import DeadLetter, ErrorContext, HandlerResponse, LogAndContinue, LogAndFail
+    from headrace.operators.suppress import Buffer, Suppressed
+    from headrace.operators.windows import (
+        EmitStrategy,
+        HoppingWindows,
+        JoinWindows,
+        SessionWindows,
+        SlidingWindows,
+        TumblingWindows,
+        UnlimitedWindows,
+    )
+    from headrace.records import Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
+    from headrace.spark.streams import Streams, StreamsState, StreamThreadExceptionResponse
+    from headrace.state.builders import StoreBuilder, Stores
+    from headrace.state.versioned import VersionedRecord
+    from headrace.topology.description import TopologyDescription
+    from headrace.topology.processor import FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
+    from headrace.topology.timestamps import (
+        FailOnInvalidTimestamp,
+        LogAndSkipOnInvalidTimestamp,
+        UsePartitionTimeOnInvalidTimestamp,
+        WallclockTimestampExtractor,
+    )
+    from headrace.topology.topology import Topology
+
+# Spark's workers import a module or two of this package, over and over: only what is asked for is loaded.
+_HOMES = {
+    "headrace.config": "StreamsConfig",
+    "headrace.dsl.builder": "StreamsBuilder",
+    "headrace.dsl.cogrouped": "CogroupedStream",
+    "headrace.dsl.grouped": "GroupedStream",
+    "headrace.dsl.grouped_table": "GroupedTable",
+    "headrace.dsl.materialized": "Materialized",
+    "headrace.dsl.stream": "KStream",
+    "headrace.dsl.table": "GlobalKTable KTable",
+    "headrace.dsl.windowed": "SessionWindowedStream TimeWindowedStream",
+    "headrace.errors": (
+        "ConfigError HeadraceError InvalidStateStoreError ProcessorStateError SerializationError StreamsError "
+        "TaskError TopicError TopologyError"
+    ),
+    "headrace.handlers": "DeadLetter ErrorContext HandlerResponse LogAndContinue LogAndFail",
+    "headrace.operators.suppress": "Buffer Suppressed",
+    "headrace.operators.windows": (
+        "EmitStrategy HoppingWindows JoinWindows SessionWindows SlidingWindows TumblingWindows UnlimitedWindows"
+    ),
+    "headrace.records": "Record RecordMetadata ValueAndTimestamp Window Windowed",
+    "headrace.spark.streams": "StreamThreadExceptionResponse Streams StreamsState",
+    "headrace.state.builders": "StoreBuilder Stores",
+    "headrace.state.versioned": "VersionedRecord",
+    "headrace.topology.description": "TopologyDescription",
+    "headrace.topology.processor": "FixedKeyProcessor Processor ProcessorContext PunctuationType",
+    "headrace.topology.timestamps": (
+        "FailOnInvalidTimestamp LogAndSkipOnInvalidTimestamp UsePartitionTimeOnInvalidTimestamp "
+        "WallclockTimestampExtractor"
+    ),
+    "headrace.topology.topology": "Topology",
+}
+_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Buffer",
@@ -79,9 +118,12 @@ __all__ = [
     "SlidingWindows",
     "StoreBuilder",
     "Stores",
+    "StreamThreadExceptionResponse",
+    "Streams",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",
+    "StreamsState",
     "Suppressed",
     "TaskError",
     "TimeWindowedStream",
@@ -98,3 +140,14 @@ __all__ = [
     "Window",
     "Windowed",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'headrace' has no attribute '{name}'")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,5 +1,6 @@
 """The names that users write: each is where the documentation says, and nothing else is offered."""
 
+import ast
 import inspect
 import pkgutil
 import subprocess
@@ -16,6 +17,7 @@ from headrace.state.versioned import VersionedStore
 from headrace.state.window import WindowStore
 
 DOCUMENTED = {
+    "streams": {"Streams", "StreamsState", "StreamThreadExceptionResponse"},
     "building": {"StreamsBuilder", "KStream", "KTable", "GlobalKTable", "Materialized"},
     "grouping": {"GroupedStream", "GroupedTable", "CogroupedStream", "TimeWindowedStream", "SessionWindowedStream"},
     "windows": {
@@ -235,6 +237,16 @@ SETTINGS = {
 
 def test_headrace_offers_what_is_documented_and_nothing_else() -> None:
     assert set(headrace.__all__) == set().union(*DOCUMENTED.values())
+
+
+def test_what_type_checkers_see_is_what_is_loaded() -> None:
+    tree = ast.parse(inspect.getsource(headrace))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module != "typing"]
+
+    seen = {alias.name: node.module for node in imports for alias in node.names if alias.name != "import_module"}
+
+    assert seen == headrace._MODULES
+    assert set(seen) == set(headrace.__all__)
 
 
 def test_testing_offers_what_is_documented_and_nothing_else() -> None:

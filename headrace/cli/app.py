@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli import consume, describe, produce, topics
+from headrace.cli import consume, demo, describe, produce, reset, run, topics
 from headrace.cli.options import Traceback
 from headrace.cli.reporting import Commands
 
@@ -17,10 +17,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("run")(run.run)
 app.command("describe")(describe.describe)
 app.add_typer(topics.app, name="topics")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
+app.command("reset")(reset.reset)
+app.command("demo")(demo.demo)
 
 
 def main() -> None:

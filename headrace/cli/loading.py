@@ -7,14 +7,31 @@ import inspect
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from difflib import get_close_matches
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace import StreamsBuilder, Topology
 from headrace.errors import ConfigError, HeadraceError
 
+if TYPE_CHECKING:
+    from headrace import Streams
+
 _WANTED = "a Topology, a StreamsBuilder, or a function that returns one"
+
+
+def load_application(name: str, settings: Mapping[str, Any]) -> Streams:
+    """Return the application of `MODULE:APP`, with these settings over its own."""
+    from headrace import Streams, StreamsConfig
+
+    found = _find(name)
+    made = found if isinstance(found, Streams) else _as_topology(found, name)
+    if isinstance(made, Streams):
+        return made.with_settings(settings) if settings else made
+    module = name.partition(":")[0].rpartition(".")[2].replace("_", "-")
+    named = {} if "HEADRACE_APPLICATION_ID" in os.environ else {"application_id": module}
+    return Streams(made, StreamsConfig(**{**named, **settings}))
 
 
 def load_topology(name: str) -> Topology:
@@ -23,6 +40,10 @@ def load_topology(name: str) -> Topology:
     >>> load_topology("examples.word_count:build_topology").describe().sub_topologies[0].id
     0
     """
+    return _as_topology(_find(name), name)
+
+
+def _find(name: str) -> Any:
     module_name, separator, app = name.partition(":")
     if module_name.endswith(".py"):
         as_module = module_name.removesuffix(".py").removeprefix("./").replace("/", ".")
@@ -32,7 +53,7 @@ def load_topology(name: str) -> Topology:
     found: Any = _load_module(module_name)
     for attribute in app.split("."):
         found = _attribute(found, attribute, name)
-    return _as_topology(found, name)
+    return found
 
 
 def _load_module(name: str) -> ModuleType:

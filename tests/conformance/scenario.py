@@ -54,10 +54,10 @@ def key_text(key: Any) -> Any:
 class ScenarioTopology:
     """Builds the nodes of one scenario; knows its output topics and named stores afterwards."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self, nodes: list[Node], builder: StreamsBuilder | None = None) -> None:
         self.outputs: dict[str, None] = {}
         self.stores: dict[str, StoreKind] = {}
-        self._builder = StreamsBuilder()
+        self._builder = builder or StreamsBuilder()
         self._handles: dict[str, Any] = {}
         self._window_kinds: dict[str, str] = {}
         self._windowed_tables: set[str] = set()

@@ -1,0 +1,48 @@
+"""`headrace reset`: take an application back to the beginning."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from headrace.cli.options import DEFAULT_ADDRESS, Address, Traceback, local_path
+from headrace.errors import StreamsError
+
+
+def reset(
+    application_id: Annotated[str, typer.Argument(metavar="APPLICATION_ID", help="The application's name.")],
+    state_dir: Annotated[str, typer.Option("--state-dir", metavar="DIR", help="Where its state is.")] = ".headrace",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    address: Address = DEFAULT_ADDRESS,
+    traceback: Traceback = False,
+) -> None:
+    """Forget how far an application has read, its stores and its internal topics.
+
+    Started again, it begins at the beginning of its topics. What it has written to its output topics stays: delete
+    those with `headrace topics delete`, or its results come twice. An application that runs is left alone.
+    """
+    from headrace.brokers.engine import shared
+    from headrace.config import StreamsConfig
+    from headrace.spark.folder import ApplicationFolder
+    from headrace.spark.reset import reset_application
+
+    config = StreamsConfig(application_id=application_id, bootstrap_servers=address, state_dir=state_dir)
+    folder = ApplicationFolder(config.state_dir, application_id)
+    path = local_path(address)
+    committed = None if path is not None and not path.exists() else shared(address).last_batch(application_id)
+    if not folder.exists() and committed is None:
+        raise StreamsError(
+            f"there is nothing of application '{application_id}' in '{folder.path}' or in {address}. "
+            "Name other places with --state-dir and --bootstrap-servers"
+        )
+    folder.check_unlocked()
+    if not yes:
+        batches = (
+            "nothing committed" if committed is None or committed[1] < 0 else f"{committed[1] + 1} batches committed"
+        )
+        question = f"Delete the state of application '{application_id}' in '{folder.path}' ({batches})?"
+        if not typer.confirm(question):
+            raise typer.Exit(1)
+    reset_application(config)
+    print(f"reset application '{application_id}'")

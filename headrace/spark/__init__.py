@@ -1,0 +1,1 @@
+"""The engine: the tasks of a topology on Spark Structured Streaming."""

@@ -1,0 +1,142 @@
+"""Blocks: what travels through Spark, many records in one binary value.
+
+A row of a stage is (task, block). Spark plans, shuffles and checkpoints a handful of rows; what is in them is its
+affair no more than a file's content is a file system's.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from headrace.errors import HeadraceError, StreamsError
+from headrace.task.lanes import Causes, Lane, joined
+from headrace.task.sources import RawRecord
+
+SCHEMA = "task int, block binary"
+RECORDS_PER_BLOCK = 20_000
+
+OutputRecord: TypeAlias = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes]] | None]
+"""(key, value, timestamp, headers)."""
+
+
+class Input(msgspec.Struct, array_like=True, tag=0, gc=False):
+    """Records for a task: of a topic partition, or what another task sent to one of an internal topic."""
+
+    topic: str
+    partition: int
+    lane: str
+    """Where they come from: a topic partition, or a task."""
+    index: int
+    """Which block of its lane this is."""
+    now: int
+    """The wall clock of the batch."""
+    records: list[RawRecord]
+    times: bytes = b""
+    """The times of their causes, when they are not their own causes."""
+
+
+class Output(msgspec.Struct, array_like=True, tag=1, gc=False):
+    """Records for a topic partition of the broker."""
+
+    topic: str
+    partition: int
+    """-1 when the broker is to choose: nobody knew how many there are."""
+    lane: str
+    index: int
+    records: list[OutputRecord]
+    times: bytes
+    sequences: bytes
+
+
+class Report(msgspec.Struct, array_like=True, tag=2):
+    """What a task or a reader did in a batch."""
+
+    name: str
+    numbers: dict[str, float]
+    positions: dict[str, dict[int, int]] = {}
+    """Where the next batch begins to read, by topic and partition."""
+
+
+class Failure(msgspec.Struct, array_like=True, tag=3):
+    """An exception that ends the batch, pickled."""
+
+    error: bytes
+
+
+Block: TypeAlias = Input | Output | Report | Failure
+
+encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Input | Output | Report | Failure).decode
+
+
+def decode(data: bytes) -> Block:
+    """Read a block."""
+    return _decode(data)  # type: ignore[no-any-return]
+
+
+def failure(error: BaseException) -> Failure:
+    """Pack an exception with its cause; one that cannot be pickled becomes a StreamsError with its text."""
+    try:
+        packed = pickle.dumps((error, error.__cause__))
+        pickle.loads(packed)
+        return Failure(packed)
+    except Exception:
+        text = f"{type(error).__name__}: {error}"
+        kept = type(error) if isinstance(error, HeadraceError) else StreamsError
+        cause = (
+            None if error.__cause__ is None else StreamsError(f"{type(error.__cause__).__name__}: {error.__cause__}")
+        )
+        return Failure(pickle.dumps((kept(str(error) if kept is type(error) else text), cause)))
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def unpack_failure(block: Failure) -> BaseException:
+    """Return the exception that a worker sent."""
+    error, cause = pickle.loads(block.error)
+    error.__cause__ = cause
+    return error  # type: ignore[no-any-return]
+
+
+def lanes_of(blocks: Sequence[Input]) -> list[Lane]:
+    """Put the blocks of a batch in order and join those of a lane."""
+    by_lane: dict[tuple[str, str, int], list[Input]] = {}
+    for block in sorted(blocks, key=lane_order):
+        if block.records:
+            by_lane.setdefault((block.lane, block.topic, block.partition), []).append(block)
+    return [_lane(parts) for parts in by_lane.values()]
+
+
+def _lane(parts: list[Input]) -> Lane:
+    first = parts[0]
+    records = first.records if len(parts) == 1 else [record for part in parts for record in part.records]
+    if not first.times:
+        return Lane.of_source(first.topic, first.partition, records)
+    times = np.concatenate([np.frombuffer(part.times, np.int64) for part in parts])
+    sequences = np.fromiter((record[5] for record in records), np.int64, len(records))
+    return Lane(first.topic, first.partition, records, Causes(times, sequences))
+
+
+def causes_of(outputs: Sequence[Output]) -> Causes:
+    """Return the causes of what several blocks hold."""
+    return joined(
+        [Causes(np.frombuffer(part.times, np.int64), np.frombuffer(part.sequences, np.int64)) for part in outputs]
+    )
+
+
+def in_pieces(size: int, length: int) -> Iterator[slice]:
+    """Cut a length into slices of at most a size."""
+    for start in range(0, length, size):
+        yield slice(start, start + size)
+
+
+def lane_order(block: Input | Output) -> tuple[str, int]:
+    """Return where a block stands: sort by it."""
+    return block.lane, block.index

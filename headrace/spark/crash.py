@@ -1,0 +1,47 @@
+"""Named points at which a test can make the process die.
+
+`HEADRACE_CRASH=POINT@N:FILE` kills the process that comes to POINT for the N-th time, counted in FILE over all
+processes; `POINT@N,M:FILE` does so again at the M-th time; several of these stand side by side with a blank between.
+`HEADRACE_CRASH_PID` names another process to kill first, such as the application when a worker is to take it along.
+Without these variables a point costs a look at an empty list.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+POINTS = (
+    "after-read",
+    "mid-task",
+    "after-state-write",
+    "before-commit",
+    "after-commit",
+    "before-commit-log",
+)
+"""In the order of a batch: in the reader, in a task (twice), around the writer's transaction, before Spark notes the
+batch as done."""
+
+_wanted = [wish.partition("@")[::2] for wish in os.environ.get("HEADRACE_CRASH", "").split()]
+
+
+def crash_point(name: str) -> None:
+    """Die here if a test wants it."""
+    for point, when in _wanted:
+        if point == name:
+            _maybe_die(when)
+
+
+def _maybe_die(when: str) -> None:
+    numbers, _, file = when.partition(":")
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(handle, b".")
+        passed = os.fstat(handle).st_size
+    finally:
+        os.close(handle)
+    if str(passed) in numbers.split(","):
+        other = os.environ.get("HEADRACE_CRASH_PID")
+        if other:
+            os.kill(int(other), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)

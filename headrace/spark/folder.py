@@ -1,0 +1,74 @@
+"""The folder of an application under `state_dir`: Spark's checkpoint, images, and who is using it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from headrace.errors import StreamsError
+from headrace.spark.images import boot_id
+
+
+class ApplicationFolder:
+    """Where an application keeps what it must find again."""
+
+    def __init__(self, state_dir: str | Path, application_id: str) -> None:
+        self.application_id = application_id
+        self.path = (Path(state_dir).expanduser() / application_id).absolute()
+        self.checkpoint = self.path / "checkpoint"
+        self.identity = self.path / "identity.json"
+        self.stop_file = self.path / "stop"
+        self._lock_file = self.path / "lock"
+        self._lock: int | None = None
+
+    def images(self) -> Path:
+        """Return the folder of this machine's images; those of before its last start are thrown away."""
+        current = self.path / "images" / boot_id()
+        for other in current.parent.glob("*"):
+            if other != current:
+                shutil.rmtree(other, ignore_errors=True)
+        return current
+
+    def lock(self) -> None:
+        """Keep others out until this process ends or unlocks; raise when somebody is in."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            who = os.pread(handle, 32, 0).decode() or "?"
+            os.close(handle)
+            raise StreamsError(
+                f"application '{self.application_id}' is running already (process {who}, '{self.path}'). "
+                "Stop it first, or give this one another application_id or state_dir"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        self._lock = handle
+        self.stop_file.unlink(missing_ok=True)
+
+    def exists(self) -> bool:
+        """Tell whether the application has ever been started here."""
+        return self.identity.exists() or self.checkpoint.exists()
+
+    def check_unlocked(self) -> None:
+        """Raise when somebody is in."""
+        if self._lock_file.exists():
+            self.lock()
+            self.unlock()
+
+    def unlock(self) -> None:
+        """Let others in."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def remove(self) -> None:
+        """Delete everything; the caller holds the lock."""
+        self.identity.unlink(missing_ok=True)
+        self.stop_file.unlink(missing_ok=True)
+        for path in (self.checkpoint, self.path / "images"):
+            if path.exists():
+                shutil.rmtree(path)

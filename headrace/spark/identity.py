@@ -1,0 +1,240 @@
+"""What an application must find again after a restart: which task has which state, and what its stores were.
+
+Kept in a file beside Spark's checkpoint. Spark finds a task's state by the number it is grouped by, so a task keeps its
+number for ever; numbers are chosen so that Spark's hash spreads the tasks of a unit evenly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from headrace.errors import StreamsError
+from headrace.spark.plan import Plan, Unit
+from headrace.topology.nodes import SourceNode
+from headrace.topology.topology import Topology
+
+FORMAT = 1
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+@dataclass
+class KnownUnit:
+    """A unit as the checkpoint has it."""
+
+    level: int
+    stateful: bool
+    partitions: int
+    stores: list[str]
+    topics: list[str]
+    tasks: list[int]
+    """The numbers of its tasks."""
+
+
+@dataclass
+class Identity:
+    """What the checkpoint of an application holds."""
+
+    lineage: str
+    """Made up when the application begins from nothing: tells this checkpoint from one before a reset."""
+    shuffle_partitions: int
+    units: list[KnownUnit] = field(default_factory=list)
+    stores: dict[str, str] = field(default_factory=dict)
+    """Name to what it is: kind and serdes."""
+    generations: dict[str, int] = field(default_factory=dict)
+    """How often a store was dropped: what it held before is out of reach."""
+    stateful_levels: list[int] = field(default_factory=list)
+
+    @classmethod
+    def new(cls, shuffle_partitions: int) -> Identity:
+        return cls(uuid4().hex, shuffle_partitions)
+
+    @classmethod
+    def load(cls, path: Path) -> Identity | None:
+        """Read the file; None when there is none."""
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise StreamsError(
+                f"'{path}' cannot be read: {error}. Restore it, or start over with headrace reset"
+            ) from error
+        if data.pop("format", None) != FORMAT:
+            raise StreamsError(f"'{path}' was written by another version of Headrace: use that one, or headrace reset")
+        return cls(**{**data, "units": [KnownUnit(**unit) for unit in data["units"]]})
+
+    def save(self, path: Path) -> None:
+        """Write the file so that it is there whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = {"format": FORMAT, **self.__dict__, "units": [unit.__dict__ for unit in self.units]}
+        draft = path.with_suffix(".new")
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+
+    def take_up(self, plan: Plan, topology: Topology, drop_stores: Iterable[str] = ()) -> dict[int, list[int]]:
+        """Fit a plan to what is known; return the numbers of every unit's tasks, or raise when it does not fit."""
+        self._check_stores(topology, set(drop_stores))
+        fresh = not self.units
+        levels = plan.stateful_levels()
+        if not fresh and len(levels) != len(self.stateful_levels):
+            raise StreamsError(
+                f"the topology now has {len(levels)} levels of repartition with state, and its checkpoint has "
+                f"{len(self.stateful_levels)}: the state cannot be carried over. Start over with headrace reset"
+            )
+        numbers: dict[int, list[int]] = {}
+        known: list[KnownUnit] = []
+        used = {number for unit in self.units for number in unit.tasks}
+        left = list(self.units)
+        for unit in plan.units:
+            found = self._find(unit, topology, left)
+            if found is not None:
+                left.remove(found)
+                self._check_unit(unit, found, topology)
+            tasks = list(found.tasks) if found is not None else []
+            while len(tasks) < unit.tasks:
+                number = _next_number(
+                    used, (unit.number + len(tasks)) % self.shuffle_partitions, self.shuffle_partitions
+                )
+                used.add(number)
+                tasks.append(number)
+            numbers[unit.number] = tasks[: unit.tasks]
+            known.append(
+                KnownUnit(
+                    levels.index(unit.level) if unit.stateful else -1,
+                    unit.stateful,
+                    unit.partitions,
+                    sorted(_stores(unit, topology)),
+                    sorted(_topics(unit, topology)),
+                    tasks,
+                )
+            )
+        # Units that are gone keep their numbers, so that nobody else gets their state.
+        self.units = known + [unit for unit in left if unit.stateful]
+        self.stateful_levels = levels
+        return numbers
+
+    def _check_stores(self, topology: Topology, dropped: set[str]) -> None:
+        now = {name: fingerprint(topology, name) for name in topology.stores}
+        for name in dropped:
+            if name not in self.stores:
+                raise StreamsError(
+                    f"drop_stores: there is no store '{name}' (stores: {', '.join(sorted(self.stores))})"
+                )
+            self.generations[name] = self.generations.get(name, 0) + 1
+            del self.stores[name]
+        for name, was in self.stores.items():
+            if name not in now:
+                raise StreamsError(
+                    f"store '{name}' ({was}) is in the application's state but no longer in the topology. If it was "
+                    f"renamed, give it its old name; to give up what it holds, set drop_stores=['{name}']"
+                )
+            if now[name] != was:
+                raise StreamsError(
+                    f"store '{name}' has changed: its state was written as {was}; the topology now has {now[name]}. "
+                    f"Give the new store another name, or set drop_stores=['{name}'] to give up what it holds"
+                )
+        self.stores = now
+
+    def _find(self, unit: Unit, topology: Topology, left: list[KnownUnit]) -> KnownUnit | None:
+        """Return the known unit that a unit goes on from: the one with its stores, else the one with its topics."""
+        stores, topics = _stores(unit, topology), _topics(unit, topology)
+        with_stores = [known for known in left if stores & set(known.stores)]
+        if len(with_stores) > 1:
+            apart = ", ".join(f"'{name}'" for known in with_stores for name in sorted(stores & set(known.stores)))
+            raise StreamsError(
+                f"the stores {apart} belong to one sub-topology now, and to different ones in the checkpoint: their "
+                "state cannot be brought together. Start over with headrace reset"
+            )
+        if with_stores:
+            missing = set(with_stores[0].stores) - stores - (set(self.generations) - set(self.stores))
+            if missing & set(topology.stores):
+                apart = ", ".join(f"'{name}'" for name in sorted(missing))
+                raise StreamsError(
+                    f"the stores {apart} belong to another sub-topology now than in the checkpoint: their state cannot "
+                    "be taken apart. Start over with headrace reset"
+                )
+            return with_stores[0]
+        return next((known for known in left if not known.stores and topics & set(known.topics)), None)
+
+    def _check_unit(self, unit: Unit, known: KnownUnit, topology: Topology) -> None:
+        if not unit.stateful or not known.stateful:
+            return
+        if known.partitions != unit.partitions:
+            topics = ", ".join(f"'{topic}'" for topic in sorted(_topics(unit, topology)))
+            raise StreamsError(
+                f"the topics {topics} had {known.partitions} partitions when the state of their stores was written "
+                f"and have {unit.partitions} now: keys would look for their state in the wrong place. Start over with "
+                "headrace reset"
+            )
+
+
+def fingerprint(topology: Topology, name: str) -> str:
+    """Say what a store is, as far as its bytes depend on it."""
+    builder = topology.stores[name]
+    options = ", ".join(f"{what} {value}" for what, value in builder.options if what in ("key", "value", "right"))
+    return _ADDRESS.sub("", f"{builder.kind}: {options}")
+
+
+def task_number(partition: int, shuffle_partitions: int, skip: int = 0) -> int:
+    """Return a number that Spark's hash puts into a shuffle partition.
+
+    >>> [spark_partition(task_number(wanted, 3), 3) for wanted in range(3)]
+    [0, 1, 2]
+    """
+    found = -1
+    number = -1
+    while found < skip:
+        number += 1
+        if spark_partition(number, shuffle_partitions) == partition:
+            found += 1
+    return number
+
+
+def _next_number(used: set[int], partition: int, shuffle_partitions: int) -> int:
+    number = 0
+    while number in used or spark_partition(number, shuffle_partitions) != partition:
+        number += 1
+    return number
+
+
+def spark_partition(number: int, partitions: int) -> int:
+    """Return the shuffle partition of an int: Spark's murmur3 with its seed."""
+    k = (number * 0xCC9E2D51) & 0xFFFFFFFF
+    k = ((k << 15) | (k >> 17)) & 0xFFFFFFFF
+    h = 42 ^ ((k * 0x1B873593) & 0xFFFFFFFF)
+    h = ((h << 13) | (h >> 19)) & 0xFFFFFFFF
+    h = ((h * 5 + 0xE6546B64) & 0xFFFFFFFF) ^ 4
+    h = ((h ^ (h >> 16)) * 0x85EBCA6B) & 0xFFFFFFFF
+    h = ((h ^ (h >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
+    h ^= h >> 16
+    signed = h - (1 << 32) if h >= 1 << 31 else h
+    return signed % partitions
+
+
+def _subs(unit: Unit, topology: Topology) -> list[Any]:
+    wanted = {*unit.subs, *unit.global_subs}
+    return [sub for sub in topology.sub_topologies() if sub.id in wanted]
+
+
+def _stores(unit: Unit, topology: Topology) -> set[str]:
+    return {store for sub in _subs(unit, topology) if sub.id in unit.subs for store in sub.stores}
+
+
+def _topics(unit: Unit, topology: Topology) -> set[str]:
+    found: set[str] = set()
+    for sub in _subs(unit, topology):
+        for name in sub.nodes:
+            node = topology.nodes[name]
+            if isinstance(node, SourceNode) and sub.id in unit.subs:
+                found.update(node.topics if node.pattern is None else [node.pattern.pattern])
+    return found

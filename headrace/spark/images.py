@@ -1,0 +1,65 @@
+"""The images of the tasks on this host: opened once per process, thrown away after a reboot."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from uuid import uuid4
+
+from headrace.state.lmdb_image import LmdbImage, LmdbSpace
+from headrace.state.ordered_map import Position
+
+_MOST_OPEN = 64
+_open: OrderedDict[Path, LmdbImage] = OrderedDict()
+_process = os.getpid()
+
+
+def open_image(path: Path) -> LmdbImage:
+    """Return the image of a directory; a process has each open once."""
+    global _process
+    if _process != os.getpid():
+        _open.clear()  # LMDB cannot be used across a fork: what the parent has open is the parent's
+        _process = os.getpid()
+    image = _open.get(path)
+    if image is None or not path.exists():
+        image = _open[path] = LmdbImage(path)
+    _open.move_to_end(path)
+    while len(_open) > _MOST_OPEN:
+        _open.popitem(last=False)[1].close()
+    return image
+
+
+@cache
+def boot_id() -> str:
+    """Return what is different after the machine was started anew.
+
+    Images are written without waiting for the disk, so they are good only as long as the machine runs.
+    """
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return uuid4().hex
+
+
+class PartOfImage:
+    """The image as the stores of one part of a task see it."""
+
+    def __init__(self, image: LmdbImage, prefix: str, stores: Sequence[str], generations: Mapping[str, int]) -> None:
+        self._image, self._prefix = image, prefix
+        self._renewed = {store: generations[store] for store in stores if generations.get(store)}
+        self.opened: list[str] = []
+
+    def space(self, name: str, position: Position | None = None) -> LmdbSpace:
+        full = self.name_of(name)
+        self.opened.append(full)
+        return self._image.space(full, position)
+
+    def name_of(self, space: str) -> str:
+        """Return a space's name in the image: another one since its store was dropped."""
+        for store, generation in self._renewed.items():
+            if space == store or space.startswith(f"{store}/"):
+                return f"{self._prefix}{space}#{generation}"
+        return self._prefix + space

@@ -1,0 +1,215 @@
+"""From a topology to a running Spark query."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headrace.brokers.engine import EngineBroker, Run, shared
+from headrace.config import StreamsConfig
+from headrace.errors import StreamsError, TopicError
+from headrace.spark.folder import ApplicationFolder
+from headrace.spark.identity import Identity, task_number
+from headrace.spark.metrics import Metrics
+from headrace.spark.plan import Plan, Unit, make_plan
+from headrace.spark.reader import Reading, TopicsSource
+from headrace.spark.session import spark_session
+from headrace.spark.stage import Application
+from headrace.spark.stages import Packed, chain
+from headrace.spark.writer import Writer
+from headrace.task.processors import check_supplier
+from headrace.task.task import Task
+from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
+from headrace.topology.processor import PunctuationType
+from headrace.topology.topology import Topology
+
+
+@dataclass
+class Prepared:
+    """All that is settled before a query begins."""
+
+    application: Application
+    reading: Reading
+    identity: Identity
+    broker: EngineBroker
+    session: SparkSession
+    pass_numbers: list[int]
+
+    @property
+    def plan(self) -> Plan:
+        return self.application.plan
+
+
+def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder) -> Prepared:
+    """Check an application against its topics and its checkpoint; nothing is read or written but what it needs."""
+    topology.validate()
+    for node in topology.nodes.values():
+        if isinstance(node, ProcessorNode) and node.supplier is not None:
+            check_supplier(node)
+    broker = shared(config.broker_address)
+    known = _make_topics(topology, config, broker)
+    plan = make_plan(topology, config, known)
+    session = spark_session(config)
+    identity = _identity(folder, plan, config, broker, session)
+    numbers = identity.take_up(plan, topology, config.drop_stores)
+    identity.save(folder.identity)
+    application = Application(topology, config, plan, numbers, dict(identity.generations), folder.images())
+    session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
+    count = identity.shuffle_partitions
+    passing = [-1 - task_number(number, count) for number in range(count)]
+    reading = _reading(application, folder, session.sparkContext.defaultParallelism)
+    return Prepared(application, reading, identity, broker, session, passing)
+
+
+def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics, *, until_caught_up: bool) -> Running:
+    """Begin a run: from now on no earlier one can write."""
+    application = prepared.application
+    config = application.config
+    run = prepared.broker.begin_run(config.application_id, prepared.identity.lineage)
+    writer = Writer(prepared.broker, run, metrics, config.num_partitions)
+    prepared.session.dataSource.register(TopicsSource)
+    rows = prepared.session.readStream.format("headrace").option("reading", prepared.reading.dumps()).load()
+    packed = Packed(f"{config.application_id} {run.run} {uuid4().hex}", application)
+    stages = chain(rows, packed, application, prepared.pass_numbers)
+    starting = (
+        stages.writeStream.queryName(f"{config.application_id}-{run.run}")
+        .foreachBatch(writer)
+        .option("checkpointLocation", str(folder.checkpoint))
+    )
+    if until_caught_up:
+        starting = starting.trigger(availableNow=True)
+    else:
+        starting = starting.trigger(processingTime=f"{config.commit_interval} milliseconds")
+    return Running(starting.start(), writer, run, folder)
+
+
+@dataclass
+class Running:
+    """A query and its writer."""
+
+    query: StreamingQuery
+    writer: Writer
+    run: Run
+    folder: ApplicationFolder
+
+    def stop(self) -> None:
+        """Let the running batch end and begin no other, then stop the query.
+
+        Stopping in the middle of a batch would interrupt the callback that writes, and Spark's way out of that is an
+        overflow of its stack.
+        """
+        self.folder.stop_file.touch()
+        try:
+            while self.query.isActive:
+                status = self.query.status
+                if not status["isTriggerActive"] and not status["isDataAvailable"]:
+                    break
+                time.sleep(0.02)
+            self.query.stop()
+        finally:
+            self.folder.stop_file.unlink(missing_ok=True)
+
+
+def _make_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> dict[str, int]:
+    """Create the topics that the application names and that are not there; return all there are."""
+    wanted: dict[str, int] = {}
+    for node in topology.nodes.values():
+        if isinstance(node, SourceNode):
+            wanted.update(dict.fromkeys(node.topics, config.num_partitions))
+        elif isinstance(node, SinkNode) and isinstance(node.topic, str):
+            wanted[node.topic] = config.num_partitions
+    broker.ensure_topics({topic: count for topic, count in wanted.items() if topic not in topology.internal_topics})
+    known = {name: info.partitions for name, info in broker.topics().items()}
+    for node in topology.nodes.values():
+        if isinstance(node, SourceNode) and node.pattern is not None and not any(map(node.reads, known)):
+            raise TopicError(f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'")
+    return known
+
+
+def _identity(
+    folder: ApplicationFolder, plan: Plan, config: StreamsConfig, broker: EngineBroker, session: SparkSession
+) -> Identity:
+    known = Identity.load(folder.identity)
+    if known is not None:
+        return known
+    committed = broker.last_batch(config.application_id)
+    if committed is not None and committed[1] >= 0:
+        raise StreamsError(
+            f"application '{config.application_id}' has written {committed[1] + 1} batches to its topics, but its "
+            f"checkpoint is not in '{folder.path}'. Set state_dir to where it is, or start over with: "
+            f"headrace reset {config.application_id}"
+        )
+    widest = max((_tasks_of_level(plan, level) for level in plan.stateful_levels()), default=1)
+    chosen = config.spark.get("spark.sql.shuffle.partitions")
+    return Identity.new(int(chosen) if chosen else max(1, min(widest, session.sparkContext.defaultParallelism)))
+
+
+def _tasks_of_level(plan: Plan, level: int) -> int:
+    return sum(unit.tasks for unit in plan.units if unit.level == level and unit.stateful)
+
+
+def _reading(application: Application, folder: ApplicationFolder, readers: int) -> Reading:
+    plan, config, topology = application.plan, application.config, application.topology
+    numbers = application.task_numbers
+    tasks: dict[str, list[list[int]]] = {}
+    for topic in plan.input_topics():
+        takers: list[list[int]] = [[] for _ in range(plan.partitions[topic])]
+        for partition, mine in enumerate(takers):
+            if topic in plan.readers:
+                unit = plan.units[plan.readers[topic]]
+                mine.append(numbers[unit.number][plan.task_of(unit, partition)])
+            for number in plan.global_readers.get(topic, ()):
+                mine.extend(numbers[number])
+        tasks[topic] = takers
+    ticking, interval = _ticking(application)
+    return Reading(
+        address=config.broker_address,
+        tasks=tasks,
+        latest=[topic for topic in tasks if _reset(topology, topic, config) == "latest"],
+        limit=config.max_records_per_batch,
+        ticking=ticking,
+        tick_ms=max(interval, config.commit_interval),
+        stop_file=str(folder.stop_file),
+        readers=readers,
+    )
+
+
+def _reset(topology: Topology, topic: str, config: StreamsConfig) -> str:
+    for node in topology.nodes.values():
+        if isinstance(node, SourceNode) and node.reads(topic):
+            return node.offset_reset or config.auto_offset_reset
+    return config.auto_offset_reset
+
+
+def _ticking(application: Application) -> tuple[list[int], int]:
+    """Return the tasks with punctuations by the wall clock, and the shortest interval of these.
+
+    Only the processors themselves know: each is made once and asked to schedule.
+    """
+    found: list[int] = []
+    intervals: list[int] = []
+    for unit in application.plan.units:
+        mine = [interval for sub in unit.subs for interval in _wall_clock_intervals(application, unit, sub)]
+        if mine:
+            found.extend(application.task_numbers[unit.number])
+            intervals.extend(mine)
+    return found, min(intervals, default=0)
+
+
+def _wall_clock_intervals(application: Application, unit: Unit, sub: int) -> list[int]:
+    topology, tables = application.topology, {}
+    nodes: Mapping[str, object] = topology.nodes
+    if not any(getattr(nodes[name], "supplier", None) for name in application.subs[sub].nodes):
+        return []
+    for table in unit.global_subs:
+        tables.update(Task(topology, application.subs[table], application.config).stores)
+    task = Task(topology, application.subs[sub], application.config, global_stores=tables)
+    try:
+        return [schedule.interval for schedule in task.schedules[PunctuationType.WALL_CLOCK_TIME].entries]
+    finally:
+        task.close()

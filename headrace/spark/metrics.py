@@ -1,0 +1,113 @@
+"""What an application did and how far behind it is: as a dict, and as Prometheus reads it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.spark.blocks import Report
+
+_RATE_SECONDS = 10.0
+_HELP = {
+    "records_in_total": "Records read from topics.",
+    "records_out_total": "Records written to topics.",
+    "dropped_records_total": "Records dropped by the rules: too late, without a key, or by a handler.",
+    "batches_total": "Batches committed.",
+    "records_per_second": "Records read per second, over the last seconds.",
+    "state_bytes": "About how much the stores hold.",
+    "batch_seconds": "How long the last batch took.",
+    "batch_source_seconds": "Of that, reading, over all workers.",
+    "batch_process_seconds": "Of that, processing records, over all workers.",
+    "batch_state_seconds": "Of that, restoring and keeping state, over all workers.",
+    "batch_write_seconds": "Of that, writing the outputs.",
+}
+
+
+class Metrics:
+    """Counts the batches of an application."""
+
+    def __init__(self, application_id: str) -> None:
+        self._application_id = application_id
+        self._lock = threading.Lock()
+        self._values = dict.fromkeys(_HELP, 0.0)
+        self._positions: dict[str, dict[int, int]] = {}
+        self._recent: deque[tuple[float, float]] = deque()
+        self._state: dict[str, float] = {}
+
+    def add_batch(
+        self,
+        reports: Iterable[Report],
+        positions: Mapping[str, Mapping[int, int]],
+        stages_seconds: float,
+        write_seconds: float,
+        written: bool,
+    ) -> None:
+        """Take in what the tasks of a batch report; a batch that was skipped counts for nothing."""
+        sums: dict[str, float] = {}
+        with self._lock:
+            for report in reports:
+                for name, number in report.numbers.items():
+                    sums[name] = sums.get(name, 0.0) + number
+                if "state_bytes" in report.numbers:
+                    self._state[report.name] = report.numbers["state_bytes"]
+            for topic, ends in positions.items():
+                self._positions.setdefault(topic, {}).update(ends)
+            values = self._values
+            if written:
+                values["records_in_total"] += sums.get("records_read", 0)
+                values["records_out_total"] += sums.get("records_written", 0)
+                values["dropped_records_total"] += sums.get("dropped_records", 0)
+                values["batches_total"] += 1
+            values["state_bytes"] = sum(self._state.values())
+            values["batch_seconds"] = stages_seconds + write_seconds
+            values["batch_source_seconds"] = sums.get("source_seconds", 0)
+            values["batch_process_seconds"] = sums.get("process_seconds", 0)
+            values["batch_state_seconds"] = sums.get("state_seconds", 0)
+            values["batch_write_seconds"] = write_seconds
+            self._recent.append((time.monotonic(), sums.get("records_read", 0) if written else 0))
+
+    def positions(self) -> dict[str, dict[int, int]]:
+        """Return where the next batch begins to read, as far as this run knows."""
+        with self._lock:
+            return {topic: dict(ends) for topic, ends in self._positions.items()}
+
+    def as_dict(self, ends: Mapping[str, Mapping[int, int]], start: Mapping[str, Mapping[int, int]]) -> dict[str, Any]:
+        """Return everything, with the lag of each topic partition."""
+        with self._lock:
+            now = time.monotonic()
+            while self._recent and self._recent[0][0] < now - _RATE_SECONDS:
+                self._recent.popleft()
+            span = now - self._recent[0][0] if len(self._recent) > 1 else 0.0
+            counted = sum(number for _, number in list(self._recent)[1:])
+            rate = counted / span if span > 0 else 0.0
+            known = {topic: {**start.get(topic, {}), **self._positions.get(topic, {})} for topic in ends}
+            lag = {
+                topic: {number: max(0, end - known[topic].get(number, 0)) for number, end in partitions.items()}
+                for topic, partitions in ends.items()
+            }
+            return {**self._values, "records_per_second": rate, "lag": lag}
+
+    def as_prometheus(
+        self, ends: Mapping[str, Mapping[int, int]], start: Mapping[str, Mapping[int, int]], state: str
+    ) -> str:
+        """Return everything as text that Prometheus reads."""
+        from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+        values = self.as_dict(ends, start)
+        registry = CollectorRegistry()
+        for name, said in _HELP.items():
+            gauge = Gauge(f"headrace_{name}", said, ["application_id"], registry=registry)
+            gauge.labels(self._application_id).set(values[name])
+        lag = Gauge(
+            "headrace_lag", "Records not read yet.", ["application_id", "topic", "partition"], registry=registry
+        )
+        for topic, partitions in values["lag"].items():
+            for number, behind in partitions.items():
+                lag.labels(self._application_id, topic, str(number)).set(behind)
+        running = Gauge("headrace_state", "1 for the state it is in.", ["application_id", "state"], registry=registry)
+        running.labels(self._application_id, state).set(1)
+        return generate_latest(registry).decode()

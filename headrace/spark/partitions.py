@@ -1,0 +1,75 @@
+"""How many partitions every topic of an application has, and that what is joined has as many as each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.errors import TopologyError
+from headrace.topology.nodes import SinkNode, SourceNode
+from headrace.topology.topology import Topology
+
+
+def source_topics(topology: Topology, known: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Return the topics that each source reads; a pattern's are those of the broker that match it."""
+    return {
+        node.name: node.topics if node.pattern is None else tuple(sorted(filter(node.reads, known)))
+        for node in topology.nodes.values()
+        if isinstance(node, SourceNode)
+    }
+
+
+def count_partitions(topology: Topology, known: Mapping[str, int], default: int) -> dict[str, int]:
+    """Return the partitions of all topics, internal ones included, from what the broker has.
+
+    A repartition topic that was not given a number has as many as the widest topic that feeds it, or as many as what
+    it is joined with. Topics that do not exist yet count `default`.
+    """
+    sources = source_topics(topology, known)
+    counts = {topic: known.get(topic, default) for topics in sources.values() for topic in topics}
+    internal = topology.internal_topics
+    given = {topic: count for topic, count in internal.items() if count is not None}
+    counts.update({topic: given.get(topic, 0) for topic in internal})
+    feeding = _feeding(topology, sources)
+    # Every round carries numbers one repartition further; there are at most as many as there are topics.
+    for _ in range(len(internal) + 1):
+        before = dict(counts)
+        for topic in internal:
+            if topic not in given:
+                counts[topic] = max((counts[other] for other in feeding.get(topic, ())), default=0)
+        for step, joined in topology.copartitioned:
+            _align(step, {topic for source in joined for topic in sources.get(source, ())}, counts, given, internal)
+        if counts == before:
+            break
+    return {topic: count or default for topic, count in counts.items()}
+
+
+def _feeding(topology: Topology, sources: Mapping[str, tuple[str, ...]]) -> dict[str, set[str]]:
+    """Return, for each internal topic, the topics that the sub-topologies writing to it read."""
+    found: dict[str, set[str]] = {}
+    for sub in topology.sub_topologies():
+        read = {topic for name in sub.nodes for topic in sources.get(name, ())}
+        for name in sub.nodes:
+            node = topology.nodes[name]
+            if isinstance(node, SinkNode) and isinstance(node.topic, str) and node.topic in topology.internal_topics:
+                found.setdefault(node.topic, set()).update(read - {node.topic})
+    return found
+
+
+def _align(
+    step: str,
+    topics: set[str],
+    counts: dict[str, int],
+    given: Mapping[str, int],
+    internal: Mapping[str, int | None],
+) -> None:
+    """Give the free topics of a join the number of the fixed ones, or raise when those differ."""
+    fixed = {topic: given.get(topic, counts[topic]) for topic in topics if topic in given or topic not in internal}
+    if len(set(fixed.values())) > 1:
+        said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(fixed.items()))
+        raise TopologyError(
+            f"step '{step}': the sides of a join need as many partitions as each other, but {said}. "
+            "Repartition one side with repartition(partitions=...), or make the topics anew with the same number"
+        )
+    wanted = next(iter(fixed.values())) if fixed else max((counts[topic] for topic in topics), default=0)
+    for topic in topics:
+        counts[topic] = wanted

@@ -1,0 +1,222 @@
+"""The reader: one Spark data source over every broker, which hands out blocks."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+
+from headrace.brokers.engine import shared
+from headrace.spark.blocks import SCHEMA, Block, Input, Report, encode
+from headrace.spark.crash import crash_point
+from headrace.spark.routing import FOR_THE_WRITER
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Positions = dict[str, dict[int, int]]
+ARROW_SCHEMA = pa.schema([("task", pa.int32()), ("block", pa.binary())])
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What to read, for whom. Goes to Spark as an option of the data source."""
+
+    address: str
+    tasks: dict[str, list[list[int]]]
+    """The tasks that take each partition of a topic."""
+    latest: list[str]
+    """The topics that begin at their end."""
+    limit: int
+    ticking: list[int]
+    """The tasks that are told the time when nothing comes."""
+    tick_ms: int
+    stop_file: str
+    """While it exists no batch begins."""
+    readers: int
+    """How many read at once."""
+
+    def dumps(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def loads(cls, text: str) -> Self:
+        return msgspec.json.decode(text, type=cls)
+
+
+class TopicsSource(DataSource):
+    """The topics of an application as a Spark data source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "headrace"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> TopicsReader:
+        return TopicsReader(Reading.loads(self.options["reading"]))
+
+
+@dataclass(frozen=True)
+class Range:
+    """A stretch of a topic partition, for the tasks that take it."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    tasks: list[int]
+
+
+@dataclass
+class Share(InputPartition):
+    """What one Spark task reads."""
+
+    now: int
+    ranges: list[Range]
+    ticking: list[int]
+
+
+class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans batches in the driver's helper process, and reads them in the workers.
+
+    An offset is {"topics": {topic: {partition: next offset}}, "now": the batch's clock}. All that a batch depends on is
+    in its offset, so a batch that runs again reads the same records and sees the same time.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._until: Positions | None = None
+
+    # -- planning ---------------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        return _offset(self._beginnings(self._reading.tasks), 0)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()  # the limit is ours: it is shared out over partitions by time
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        broker = shared(self._reading.address)
+        self._until = {topic: broker.end_offsets(topic) for topic in self._reading.tasks}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        reading = self._reading
+        before, was = _positions(start), int(start["now"])
+        if Path(reading.stop_file).exists():
+            return start
+        missing = [topic for topic in reading.tasks if topic not in before]
+        before.update(self._beginnings(missing))
+        for topic, tasks in reading.tasks.items():
+            for partition in range(len(tasks)):
+                before[topic].setdefault(partition, 0)
+        wanted = {topic: before[topic] for topic in reading.tasks}
+        ends = shared(reading.address).plan_batch(wanted, reading.limit)
+        if self._until is not None:
+            ends = {
+                topic: {
+                    partition: max(min(end, self._until[topic].get(partition, end)), wanted[topic][partition])
+                    for partition, end in partitions.items()
+                }
+                for topic, partitions in ends.items()
+            }
+        now = max(int(time.time() * 1000), was)
+        if ends != wanted or (reading.ticking and self._until is None and now - was >= reading.tick_ms):
+            return _offset({**before, **ends}, now)
+        return start
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        reading, before, after, now = self._reading, _positions(start), _positions(end), int(end["now"])
+        ranges = []
+        for topic, tasks in reading.tasks.items():
+            for partition, wanting in enumerate(tasks):
+                first = before.get(topic, {}).get(partition)
+                if first is None:
+                    first = self._beginnings([topic])[topic].get(partition, 0)
+                last = after.get(topic, {}).get(partition, first)
+                if last > first:
+                    ranges.append(Range(topic, partition, first, last, wanting))
+        shares = [Share(now, mine, []) for mine in share_out(ranges, reading.readers)]
+        return [*shares, Share(now, [], reading.ticking)] if reading.ticking else shares
+
+    def _beginnings(self, topics: Any) -> Positions:
+        broker = shared(self._reading.address)
+        return {
+            topic: {
+                partition: end if topic in self._reading.latest else 0
+                for partition, end in broker.end_offsets(topic).items()
+            }
+            for topic in topics
+        }
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Share)
+        if partition.ticking:
+            yield batch_of([(task, Input("", 0, "clock", 0, partition.now, [])) for task in partition.ticking])
+            return
+        broker = shared(self._reading.address)
+        started, read, waited = time.perf_counter(), 0, 0.0
+        for wanted in partition.ranges:
+            lane = f"{wanted.topic}/{wanted.partition}"
+            for page in broker.read_rows(wanted.topic, wanted.partition, wanted.start, wanted.end):
+                block = Input(wanted.topic, wanted.partition, lane, page[0][0], partition.now, page)
+                read += len(page)
+                batch = batch_of([(task, block) for task in wanted.tasks])
+                before = time.perf_counter()
+                yield batch
+                waited += time.perf_counter() - before
+        crash_point("after-read")
+        positions: Positions = {}
+        for done in partition.ranges:
+            positions.setdefault(done.topic, {})[done.partition] = done.end
+        numbers = {"records_read": float(read), "source_seconds": time.perf_counter() - started - waited}
+        yield batch_of([(FOR_THE_WRITER, Report("reader", numbers, positions))])
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Do nothing: what was read is noted with what was written."""
+
+
+def share_out(ranges: list[Range], readers: int) -> list[list[Range]]:
+    """Give each reader about as much as the others, the largest ranges first."""
+    shares: list[list[Range]] = [[] for _ in range(min(readers, len(ranges)))]
+    sizes = [0] * len(shares)
+    for wanted in sorted(ranges, key=lambda one: one.start - one.end):
+        smallest = sizes.index(min(sizes))
+        shares[smallest].append(wanted)
+        sizes[smallest] += wanted.end - wanted.start
+    return shares
+
+
+def batch_of(rows: Sequence[tuple[int, Block | bytes]]) -> pa.RecordBatch:
+    """Return rows as Spark takes them; a block for several tasks is encoded once."""
+    encoded: dict[int, bytes] = {}
+    blocks = []
+    for _, block in rows:
+        if isinstance(block, bytes):
+            blocks.append(block)
+        else:
+            if id(block) not in encoded:
+                encoded[id(block)] = encode(block)
+            blocks.append(encoded[id(block)])
+    tasks = pa.array([task for task, _ in rows], pa.int32())
+    return pa.RecordBatch.from_arrays([tasks, pa.array(blocks, pa.binary())], schema=ARROW_SCHEMA)
+
+
+def _offset(positions: Mapping[str, Mapping[int, int]], now: int) -> dict[str, Any]:
+    topics = {topic: {str(number): end for number, end in ends.items()} for topic, ends in positions.items()}
+    return {"topics": topics, "now": now}
+
+
+def _positions(offset: dict[str, Any] | str) -> Positions:
+    read = json.loads(offset) if isinstance(offset, str) else offset
+    return {topic: {int(number): end for number, end in ends.items()} for topic, ends in read["topics"].items()}

@@ -1,0 +1,27 @@
+"""Take an application back to the beginning."""
+
+from __future__ import annotations
+
+from headrace.brokers.engine import shared
+from headrace.config import StreamsConfig
+from headrace.spark.folder import ApplicationFolder
+
+
+def reset_application(config: StreamsConfig) -> None:
+    """Delete an application's state and how far it has read; raise while it runs.
+
+    The marker of the last batch goes last: should this be cut off, the application refuses to start until it is reset
+    again, rather than go on with half a checkpoint.
+    """
+    folder = ApplicationFolder(config.state_dir, config.application_id)
+    folder.lock()
+    try:
+        folder.remove()
+        broker = shared(config.broker_address)
+        broker.forget_application(config.application_id)
+        prefix = f"{config.application_id}-"
+        for topic in list(broker.topics()):
+            if topic.startswith(prefix) and topic.endswith(("-repartition", "-changelog")):
+                broker.delete_topic(topic)
+    finally:
+        folder.unlock()

@@ -1,0 +1,318 @@
+"""Start Spark so that it needs nothing of the user and says nothing to them.
+
+One Spark, and one JVM, for a process. Every application has a session of its own on it: its SQL settings are its own,
+those of the JVM are of the first one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from headrace.config import StreamsConfig
+from headrace.errors import ConfigError
+from headrace.spark.java import end_java, find_java, write_script
+
+LOG_VARIABLE = "HEADRACE_SPARK_LOG"
+LOG_LEVELS = ("off", "error", "warn", "info", "debug")
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_REQUIRED = {
+    "spark.task.maxFailures": ("1", "a task that failed must not be run again before the application has started anew"),
+    "spark.speculation": ("false", "a task must not run twice at a time"),
+    _PROVIDER: (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        "what applications keep in Spark needs it",
+    ),
+}
+"""What results depend on, and why."""
+
+_SQL_SETTINGS = {
+    _PROVIDER: _REQUIRED[_PROVIDER][0],
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+}
+_WORKER = """#!/bin/sh
+case $* in *.transform_with_state_driver_worker) exec >/dev/null ;; esac
+PYTHONPATH=$HEADRACE_WORKER_PYTHONPATH exec "$HEADRACE_WORKER_PYTHON" "$@"
+"""
+_JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
+_log = logging.getLogger(__name__)
+_lock = threading.RLock()
+_first: dict[str, str] = {}
+"""The settings that Spark was started with."""
+
+
+def spark_session(config: StreamsConfig) -> SparkSession:
+    """Return a new session for an application; start Spark if this process has none."""
+    settings = _settings(config)
+    with _lock:
+        if _has_a_useless_jvm():
+            stop_session()
+        context = SparkContext._active_spark_context or _start(settings)
+        _check_same(context, config)
+        session = SparkSession(context).newSession()
+        try:
+            _set(session, settings, config.spark)
+        except Exception as error:
+            raise ConfigError(f"setting 'spark': {_reason(error)}") from None
+        return session
+
+
+def stop_session() -> None:
+    """Stop Spark and its JVM, if there are any; every session ends."""
+    with _lock:
+        context = SparkContext._active_spark_context
+        if context is not None:
+            for _ in range(2):  # when the JVM is dead, the second time ends what the first gave up
+                with warnings.catch_warnings(), suppress(Exception):
+                    warnings.simplefilter("ignore")
+                    context.stop()
+        SparkSession._instantiatedSession = None
+        SparkSession._activeSession = None
+        _end_jvm()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        _first.clear()
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+def _settings(config: StreamsConfig) -> dict[str, str]:
+    """Return Spark's settings for an application: ours, and the user's over them."""
+    given = {name: _text(value) for name, value in config.spark.items()}
+    _check(config.master, given)
+    settings = {
+        "spark.master": config.master,
+        "spark.app.name": f"headrace-{config.application_id}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "2g",
+        "spark.task.maxFailures": "1",
+        "spark.speculation": "false",
+        "spark.executorEnv.PYTHONHASHSEED": "0",
+        **_SQL_SETTINGS,
+    }
+    if _is_local(config.master):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executorEnv.PYTHONPATH": _python_path(),
+        }
+    for name in _JAVA_OPTIONS if _is_local(config.master) else _JAVA_OPTIONS[:1]:
+        settings[name] = f"{_log_options()} {given.pop(name, '')}".rstrip()
+    return settings | given
+
+
+def _check(master: str, given: Mapping[str, str]) -> None:
+    """Refuse what would make results wrong."""
+    for name, value in given.items():
+        required, reason = _REQUIRED.get(name, (value, ""))
+        if value != required:
+            raise ConfigError(f"setting 'spark': expected '{required}' for '{name}', got '{value}': {reason}")
+    if "spark.master" in given:
+        raise ConfigError("setting 'spark': expected no 'spark.master', got it. Hint: that is the setting master")
+    attempts = re.fullmatch(r"local\[.+,\s*(\d+)\]", master)
+    if attempts and attempts[1] != "1":
+        reason = _REQUIRED["spark.task.maxFailures"][1]
+        raise ConfigError(f"setting 'master': expected at most 1 attempt for a task, got '{master}': {reason}")
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _log_options() -> str:
+    file = Path(__file__).with_name("log4j2.properties").as_uri()
+    return f'"-Dlog4j2.configurationFile={file}" -Dheadrace.spark.log={_log_level()}'
+
+
+def _log_level() -> str:
+    level = (os.environ.get(LOG_VARIABLE) or "off").lower()
+    if level not in LOG_LEVELS:
+        raise ConfigError(f"{LOG_VARIABLE}: expected one of {', '.join(LOG_LEVELS)}, got '{level}'")
+    return level
+
+
+def _python_path() -> str:
+    """Return what this process imports from, so that the workers can import the same."""
+    entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path)
+    return os.pathsep.join(entry for entry in entries if os.pathsep not in entry and os.path.exists(entry))
+
+
+def _set(session: SparkSession, settings: Mapping[str, str], given: Iterable[str]) -> None:
+    """Give a session its settings; those of the JVM hold from the first application on."""
+    for name in _first.keys() - settings:
+        if session.conf.isModifiable(name):
+            session.conf.unset(name)
+    running = _first or dict(session.sparkContext.getConf().getAll())
+    for name, value in settings.items():
+        if session.conf.isModifiable(name):
+            session.conf.set(name, value)
+        elif name in given and running.get(name) != value:
+            _log.warning("setting 'spark': '%s' is too late for this process, where Spark runs already", name)
+
+
+def _check_same(context: SparkContext, config: StreamsConfig) -> None:
+    """Refuse a Spark that this process has started for something else."""
+    if context.master != config.master:
+        raise ConfigError(
+            f"setting 'master': expected '{context.master}', on which this process runs Spark already, "
+            f"got '{config.master}'. Run this application in a process of its own"
+        )
+    if _first:
+        return
+    for name in ("spark.task.maxFailures", "spark.speculation"):
+        required, reason = _REQUIRED[name]
+        running = context.getConf().get(name, "4" if name == "spark.task.maxFailures" else "false")
+        if running != required and not (name == "spark.task.maxFailures" and _is_local(context.master)):
+            raise ConfigError(
+                f"this process has a Spark already, with '{running}' for '{name}', expected '{required}': {reason}. "
+                "Let Headrace start it"
+            )
+
+
+# -- the JVM ----------------------------------------------------------------------------------------------------------
+
+
+def _start(settings: Mapping[str, str]) -> SparkContext:
+    _warn_of_another_spark()
+    if _log_level() == "off":
+        _silence_py4j()
+    imports = threading.Thread(target=_import_ahead, name="headrace-imports", daemon=True)
+    imports.start()
+    conf = SparkConf()
+    for name, value in settings.items():
+        conf.set(name, value)
+    with _environment(_variables(settings["spark.master"])), _interrupts_as_before():
+        try:
+            context = SparkContext(conf=conf)
+        except Exception as error:
+            reason = _reason(error)
+            stop_session()
+            raise ConfigError(f"Spark does not start: {reason}") from None
+    imports.join()
+    # Its thread would print a traceback when the JVM ends first, which is how a process ends.
+    vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
+    _first.update(settings)
+    atexit.register(_at_exit, os.getpid())
+    return context
+
+
+def _silence_py4j() -> None:
+    """Keep py4j from logging what it raises too, and interrupts; some of it goes to the root logger."""
+    logger = logging.getLogger("py4j")
+    logger.setLevel(logging.CRITICAL + 1)
+    vars(import_module("py4j.java_gateway"))["logging"] = logger
+
+
+def _reason(error: Exception) -> str:
+    """Return what an error of Spark's says, without where in Java it was said."""
+    if "JAVA_GATEWAY_EXITED" in str(error):
+        return "its Java ended at once, and said why above if it could. Check the settings spark.driver.*"
+    said = next((line for line in str(error).splitlines() if line and not line.startswith("An error occurred")), "")
+    return re.sub(r"^:? ?([\w$]+\.)+[\w$]+: ", "", said) or type(error).__name__
+
+
+def _import_ahead() -> None:
+    """Import what PySpark will, while the JVM starts."""
+    for module in ("pandas", "pyarrow"):
+        with suppress(ImportError):
+            import_module(module)
+
+
+def _variables(master: str) -> dict[str, str]:
+    """Return the environment of the JVM, and by it that of the Python workers beside it."""
+    variables = {"JAVA_HOME": str(find_java()), "PYTHONHASHSEED": "0", "PYSPARK_DRIVER_PYTHON": sys.executable}
+    if not _is_local(master):
+        return variables | {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+    return variables | _worker_variables() | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": _python_path()}
+
+
+def _worker_variables() -> dict[str, str]:
+    """Let workers import PySpark from where this process does, and keep one of them from printing what it does.
+
+    Spark puts a zip of it in front of their path, which takes a second to import, since nothing in it is compiled.
+    """
+    if os.name == "nt":
+        return {"PYSPARK_PYTHON": sys.executable}
+    return {
+        "PYSPARK_PYTHON": str(write_script("worker", "python", _WORKER) / "python"),
+        "HEADRACE_WORKER_PYTHON": sys.executable,
+        "HEADRACE_WORKER_PYTHONPATH": _python_path(),
+    }
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a while: they are for the JVM, not for other processes that the user starts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _interrupts_as_before() -> Iterator[None]:
+    """Take back the handler that PySpark sets: on an interrupt it would cancel the batch that runs."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+def _warn_of_another_spark() -> None:
+    home = os.environ.get("SPARK_HOME")
+    if home and not any(Path(home, "jars").glob(f"spark-core_*-{pyspark.__version__}.jar")):
+        _log.warning("SPARK_HOME is '%s', which is not Spark %s. Unset it if Spark fails", home, pyspark.__version__)
+
+
+def _has_a_useless_jvm() -> bool:
+    """Tell whether the JVM has died, or Spark was stopped in it, whose settings it would give to the next one."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and (process.poll() is not None or SparkContext._active_spark_context is None)
+
+
+def _at_exit(owner: int) -> None:
+    if os.getpid() == owner:  # a forked child comes here too
+        _end_jvm()
+
+
+def _end_jvm() -> None:
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        with suppress(Exception):
+            gateway.shutdown()  # or else a thread goes on to tell the JVM of what is no longer used
+        end_java(getattr(gateway, "proc", None))

@@ -1,0 +1,321 @@
+"""One task for one batch: bring its state up to date, process its records, keep its changes, send its outputs on.
+
+This is what a stage does for each of its tasks, in a Python worker of Spark's; it knows nothing of Spark itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from headrace.config import StreamsConfig
+from headrace.errors import HeadraceError, TaskError
+from headrace.spark.blocks import Block, Failure, Input, Report, failure, lanes_of
+from headrace.spark.crash import crash_point
+from headrace.spark.epochs import EpochLog, EpochState
+from headrace.spark.images import PartOfImage, open_image
+from headrace.spark.plan import Plan, Unit
+from headrace.spark.routing import FOR_THE_WRITER, Routes
+from headrace.state.builders import Store
+from headrace.state.cells import Cells
+from headrace.state.image import Changes, Image
+from headrace.task.collector import collector_paused
+from headrace.task.group import TaskGroup
+from headrace.task.lanes import Causes, Lane
+from headrace.task.task import Task
+from headrace.topology.topology import SubTopology, Topology
+
+_GENERATIONS = "#generations"
+
+
+@dataclass(frozen=True)
+class Application:
+    """All that a worker needs to know."""
+
+    topology: Topology
+    config: StreamsConfig
+    plan: Plan
+    task_numbers: dict[int, list[int]]
+    """Of every unit's tasks."""
+    generations: dict[str, int]
+    image_dir: Path
+
+    def __post_init__(self) -> None:
+        plan, numbers = self.plan, self.task_numbers
+        subs = {sub.id: sub for sub in self.topology.sub_topologies()}
+        units = {number: (unit, task) for unit in plan.units for task, number in enumerate(numbers[unit.number])}
+        tasks = {
+            topic: [numbers[unit][plan.task_of(plan.units[unit], n)] for n in range(plan.partitions[topic])]
+            for topic, unit in plan.readers.items()
+            if topic in plan.internal and not plan.units[unit].together
+        }
+        for topic, unit in plan.readers.items():
+            if topic in plan.internal and plan.units[unit].together:
+                tasks[topic] = [numbers[unit][0]] * plan.partitions[topic]
+        object.__setattr__(self, "subs", subs)
+        object.__setattr__(self, "units", units)
+        object.__setattr__(self, "routes", Routes(plan.partitions, tasks, plan.key_suffixes))
+
+    subs: Mapping[int, SubTopology] = None  # type: ignore[assignment]
+    units: Mapping[int, tuple[Unit, int]] = None  # type: ignore[assignment]
+    """The unit of a task, and which of its tasks this is."""
+    routes: Routes = None  # type: ignore[assignment]
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+        return self.plan.partitions.get(topic, self.config.num_partitions)
+
+
+def run_stateful(
+    application: Application, number: int, blocks: Sequence[Input], state: EpochState
+) -> Iterator[tuple[int, Block]]:
+    """Run a task of a stateful unit; an exception becomes a block, so that it reaches the user as it is."""
+    try:
+        yield from _run_stateful(application, number, blocks, state)
+    except Exception as error:
+        yield FOR_THE_WRITER, failed(error)
+
+
+def failed(error: Exception) -> Failure:
+    """Pack an exception that ends the batch."""
+    if not isinstance(error, HeadraceError):
+        wrapped = TaskError(f"{type(error).__name__}: {error}")
+        wrapped.__cause__ = error
+        error = wrapped
+    return failure(error)
+
+
+def _run_stateful(
+    application: Application, number: int, blocks: Sequence[Input], state: EpochState
+) -> list[tuple[int, Block]]:
+    unit, index = application.units[number]
+    now = max(block.now for block in blocks)
+    started = perf_counter()
+    image = open_image(application.image_dir / str(number))
+    parts = _Parts(application, unit, index, image, now)
+    parts.open_spaces()
+    log = EpochLog(state, image, parts.spaces)
+    cells = log.restore()
+    log.shorten()
+    restored = perf_counter()
+    with closing(parts.build(cells)) as running, collector_paused():
+        lanes = lanes_of(blocks)
+        causes = running.process_lanes(lanes)
+        crash_point("mid-task")
+        running.advance_wall_clock(now)
+        changes, new_cells = parts.commit(running)
+        outputs = running.take_caused_outputs()
+        dropped = running.dropped_records
+        processed = perf_counter()
+        written = log.commit(changes, new_cells) if changes or new_cells != cells else 0
+        crash_point("after-state-write")
+        kept = perf_counter()
+        sent = list(application.routes.send(outputs, causes, str(number), 0, index, now))
+    numbers = {
+        "records_in": sum(len(lane.records) for lane in lanes),
+        "records_out": len(outputs),
+        "dropped_records": dropped,
+        "state_seconds": restored - started + kept - processed,
+        "process_seconds": processed - restored + perf_counter() - kept,
+        "state_bytes": image.total_bytes(),
+        "written_bytes": written,
+    }
+    return [*sent, (FOR_THE_WRITER, Report(f"task {unit.number}_{index}", numbers))]
+
+
+class StatelessStage:
+    """Runs the tasks of stateless units over the blocks of one Spark partition, in the order in which they come."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._tasks: dict[tuple[int, int], Task] = {}
+        self._latest: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        self._numbers = {"records_in": 0.0, "records_out": 0.0, "dropped_records": 0.0, "process_seconds": 0.0}
+
+    def run(self, number: int, block: Input) -> Iterator[tuple[int, Block]]:
+        """Process one block."""
+        try:
+            started = perf_counter()
+            yield from self._run(number, block)
+            self._numbers["process_seconds"] += perf_counter() - started
+        except Exception as error:
+            yield FOR_THE_WRITER, failed(error)
+
+    def _run(self, number: int, block: Input) -> list[tuple[int, Block]]:
+        application = self._application
+        unit, index = application.units[number]
+        with collector_paused():
+            lanes = lanes_of([block])
+            if not lanes:
+                return []
+            lane = self._in_time(block.lane, lanes[0])
+            task = self._task(unit, index, lane.topic, block.now)
+            causes = task.process_lanes([lane])
+            crash_point("mid-task")
+            outputs = task.take_caused_outputs()
+            name = f"{unit.number}:{block.lane}"
+            place = self._counts.get(name, block.index)
+            sent = list(application.routes.send(outputs, causes, name, place, index, block.now))
+        self._counts[name] = place + len(sent)
+        self._numbers["records_in"] += len(lane.records)
+        self._numbers["records_out"] += len(outputs)
+        return sent
+
+    def report(self) -> Iterator[tuple[int, Block]]:
+        """Say what was done, if anything was."""
+        if self._tasks:
+            self._numbers["dropped_records"] = sum(task.dropped_records for task in self._tasks.values())
+            yield FOR_THE_WRITER, Report("stateless tasks", dict(self._numbers))
+
+    def _in_time(self, name: str, lane: Lane) -> Lane:
+        """Go on with the latest time of the lane's earlier blocks."""
+        before = self._latest.get(name)
+        times = lane.causes.times
+        if before is not None and len(times) and int(times[0]) < before:
+            times = times.clip(min=before)
+            lane = Lane(lane.topic, lane.partition, lane.records, Causes(times, lane.causes.sequences))
+        if len(times):
+            self._latest[name] = int(times[-1])
+        return lane
+
+    def _task(self, unit: Unit, index: int, topic: str, now: int) -> Task:
+        task = self._tasks.get((unit.number, index))
+        if task is None:
+            application = self._application
+            task = self._tasks[unit.number, index] = Task(
+                application.topology,
+                application.subs[unit.subs[0]],
+                application.config,
+                partition=index,
+                now=now,
+                partition_count=application.partition_count,
+            )
+        task.now = now
+        return task
+
+
+class _Parts:
+    """The tasks that make up one task of a unit: one, or one with its global tables, or those of a circle."""
+
+    def __init__(self, application: Application, unit: Unit, index: int, image: Any, now: int) -> None:
+        self._application, self._unit, self._image, self._now = application, unit, image, now
+        ordinary = [
+            (application.subs[sub], partition)
+            for sub in unit.subs
+            for partition in (range(self._partitions(sub)) if unit.together else (index,))
+        ]
+        self._ordinary = ordinary
+        self._globals = [(application.subs[sub], 0) for sub in unit.global_subs]
+
+    @property
+    def spaces(self) -> frozenset[str] | None:
+        """The spaces of the stores there are."""
+        return frozenset(self._opened)
+
+    def open_spaces(self) -> None:
+        """Open the space of every store with its second order, before anything is applied to the image."""
+        self._opened: dict[str, None] = {}
+        config = self._application.config
+        probe = _SerdesOnly(config)
+        for sub, partition in (*self._globals, *self._ordinary):
+            for name in sub.stores:
+                view = self._view(sub, partition)
+                self._application.topology.stores[name].make(name, probe.serde, view, Cells())
+                self._opened.update(dict.fromkeys(view.opened))
+
+    def build(self, cells: Mapping[str, dict[str, Any]]) -> Task | TaskGroup:
+        """Make the tasks."""
+        cells = self._without_dropped(cells)
+        stores: dict[str, Store] = {}
+        tasks = []
+        for sub, partition in self._globals:
+            task = self._task(sub, partition, cells, {})
+            stores.update(task.stores)
+            tasks.append(task)
+        tasks += [self._task(sub, partition, cells, stores) for sub, partition in self._ordinary]
+        if len(tasks) == 1 and not self._unit.together:
+            return tasks[0]
+        return TaskGroup(tasks, self._application.routes.choose_partition)
+
+    def commit(self, running: Task | TaskGroup) -> tuple[dict[str, Changes], dict[str, dict[str, Any]]]:
+        """Commit the tasks; return the changes by space and the cells by part."""
+        commits = running.commit() if isinstance(running, TaskGroup) else [running.commit()]
+        changes: dict[str, Changes] = {}
+        cells: dict[str, dict[str, Any]] = {_GENERATIONS: self._generations()}
+        for (sub, partition), commit in zip((*self._globals, *self._ordinary), commits):
+            view = self._view(sub, partition)
+            changes.update({view.name_of(space): changed for space, changed in commit.stores.items()})
+            cells[self._key(sub, partition)] = commit.state
+        return changes, cells
+
+    def _generations(self) -> dict[str, int]:
+        stores = {name for sub, _ in (*self._globals, *self._ordinary) for name in sub.stores}
+        return {name: number for name, number in self._application.generations.items() if name in stores}
+
+    def _without_dropped(self, cells: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the cells without those of stores that were dropped since they were written."""
+        before = cells.get(_GENERATIONS, {})
+        gone = tuple(f"{name}/" for name, number in self._generations().items() if before.get(name, 0) != number)
+        return {
+            part: {name: value for name, value in held.items() if not (gone and name.startswith(gone))}
+            for part, held in cells.items()
+        }
+
+    def _task(
+        self, sub: SubTopology, partition: int, cells: Mapping[str, dict[str, Any]], stores: dict[str, Store]
+    ) -> Task:
+        application = self._application
+        image: Image = self._view(sub, partition)
+        return Task(
+            application.topology,
+            sub,
+            application.config,
+            partition=partition,
+            image=image,
+            state=cells.get(self._key(sub, partition)),
+            global_stores=stores,
+            now=self._now,
+            partition_count=application.partition_count,
+        )
+
+    def _view(self, sub: SubTopology, partition: int) -> PartOfImage:
+        prefix = f"{partition}/" if self._unit.together and not sub.is_global else ""
+        return PartOfImage(self._image, prefix, sub.stores, self._application.generations)
+
+    def _key(self, sub: SubTopology, partition: int) -> str:
+        """Return the name of a part's cells, which must be the same after a restart with a changed topology."""
+        if not self._unit.together and not sub.is_global:
+            return ""
+        first = min(self._topics(sub))
+        return f"{first}/{partition}"
+
+    def _topics(self, sub: SubTopology) -> list[str]:
+        nodes = (self._application.topology.nodes[name] for name in sub.nodes)
+        return [topic for node in nodes for topic in getattr(node, "topics", ())] or [""]
+
+    def _partitions(self, sub: int) -> int:
+        application = self._application
+        task = application.subs[sub]
+        internal = application.topology.internal_topics
+        prefix = f"{application.config.application_id}-"
+        names = [f"{prefix}{topic}" if topic in internal else topic for topic in self._topics(task)]
+        return max((application.plan.partitions.get(name, 1) for name in names), default=1)
+
+
+class _SerdesOnly:
+    """Fills in default serdes as a task does, without being one."""
+
+    def __init__(self, config: StreamsConfig) -> None:
+        self._config = config
+
+    def serde(self, serde: Any, part: str) -> Any:
+        from headrace.serdes.deferred import Deferred
+
+        if serde is None:
+            return self._config.default_key_serde if part == "key" else self._config.default_value_serde
+        return serde.build(self.serde) if isinstance(serde, Deferred) else serde

@@ -1,0 +1,141 @@
+"""The stages as Spark runs them: every task of a level in one operator, each task a group."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from headrace.spark.blocks import SCHEMA, Input, decode, encode
+from headrace.spark.epochs import Head
+from headrace.spark.reader import batch_of
+from headrace.spark.routing import FOR_THE_WRITER
+from headrace.spark.stage import Application, StatelessStage, run_stateful
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_HEAD = "epoch long, attempt string, snapshot long, snapshot_parts int, logged_bytes long"
+_applications: dict[str, Application] = {}
+
+
+class Packed:
+    """An application on its way to the workers: unpickled once in each."""
+
+    def __init__(self, name: str, application: Application) -> None:
+        """Pack an application under a name that no other run has."""
+        self._name = name
+        self._data: bytes = cloudpickle.dumps(application)  # type: ignore[no-untyped-call]
+
+    def application(self) -> Application:
+        """Return the application."""
+        found = _applications.get(self._name)
+        if found is None:
+            _applications.clear()  # of an earlier run
+            found = _applications[self._name] = pickle.loads(self._data)
+        return found
+
+
+def chain(rows: DataFrame, packed: Packed, application: Application, pass_numbers: list[int]) -> DataFrame:
+    """Put the stages of all levels behind each other."""
+    units = application.plan.units
+    for level in range(application.plan.levels):
+        if any(unit.level == level and not unit.stateful for unit in units):
+            rows = rows.mapInArrow(_stateless(packed, level), SCHEMA)
+        if any(unit.level == level and unit.stateful for unit in units):
+            rows = rows.groupBy("task").transformWithState(
+                TaskProcessor(packed, level, pass_numbers), SCHEMA, "Append", "None"
+            )
+    return rows
+
+
+def _stateless(packed: Packed, level: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        application = packed.application()
+        stage = StatelessStage(application)
+        for batch in batches:
+            for task, data in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
+                if not _is_for(application, task, level, stateful=False):
+                    yield batch_of([(task, data)])
+                    continue
+                block = decode(data)
+                assert isinstance(block, Input)
+                sent = list(stage.run(task, block))
+                if sent:
+                    yield batch_of(sent)
+        report = list(stage.report())
+        if report:
+            yield batch_of(report)
+
+    return run
+
+
+def _is_for(application: Application, task: int, level: int, *, stateful: bool) -> bool:
+    if task < 0:
+        return False
+    unit, _ = application.units[task]
+    return unit.level == level and unit.stateful == stateful
+
+
+class TaskProcessor(StatefulProcessor):
+    """Runs the tasks of one level; what is for a later level or for the writer passes through."""
+
+    def __init__(self, packed: Packed, level: int, pass_numbers: list[int]) -> None:
+        self._packed, self._level, self._pass_numbers = packed, level, pass_numbers
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._head = handle.getValueState("head", _HEAD)
+        self._log = handle.getMapState("log", "epoch long, part int", "blob binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        task = int(key[0])
+        data = [bytes(row.block) for row in rows]
+        application = self._packed.application()
+        if not _is_for(application, task, self._level, stateful=True):
+            for block in data:
+                yield Row(task=task, block=block)
+            return
+        blocks = [decode(block) for block in data]
+        inputs = [block for block in blocks if isinstance(block, Input)]
+        passing = self._pass_numbers[task % len(self._pass_numbers)]
+        for to, sent in run_stateful(application, task, inputs, SparkState(self._head, self._log)):
+            yield Row(task=passing if to < 0 else to, block=encode(sent))
+
+    def close(self) -> None:
+        pass
+
+
+class SparkState:
+    """A task's part of Spark's state store."""
+
+    def __init__(self, head: Any, log: Any) -> None:
+        self._head, self._log = head, log
+
+    def head(self) -> Head | None:
+        found = self._head.get()
+        return None if found is None else Head(*found)
+
+    def set_head(self, head: Head) -> None:
+        self._head.update(tuple(head))
+
+    def get(self, epoch: int, part: int) -> bytes | None:
+        found = self._log.getValue((epoch, part))
+        return None if found is None else bytes(found[0])
+
+    def put(self, epoch: int, part: int, blob: bytes) -> None:
+        self._log.updateValue((epoch, part), (blob,))
+
+    def remove(self, epoch: int, part: int) -> None:
+        self._log.removeKey((epoch, part))
+
+    def keys(self) -> Iterator[tuple[int, int]]:
+        for key in self._log.keys():  # noqa: SIM118, it is no dict
+            yield int(key[0]), int(key[1])
+
+
+__all__ = ["FOR_THE_WRITER", "Packed", "chain"]

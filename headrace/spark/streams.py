@@ -1,0 +1,333 @@
+"""`Streams`: an application's life, from start to close."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import Enum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from headrace.config import StreamsConfig
+from headrace.errors import ConfigError, HeadraceError, StreamsError, TopologyError
+from headrace.spark.folder import ApplicationFolder
+from headrace.spark.metrics import Metrics
+from headrace.spark.reset import reset_application
+from headrace.topology.nodes import SinkNode
+from headrace.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from headrace.spark.launch import Prepared, Running
+
+_log = logging.getLogger("headrace")
+_OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
+_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (.*)$")
+
+
+class StreamsState(Enum):
+    """What an application is doing, in Kafka Streams' words."""
+
+    CREATED = "created"
+    REBALANCING = "rebalancing"
+    """Starting, or starting again after a failure."""
+    RUNNING = "running"
+    PENDING_SHUTDOWN = "pending shutdown"
+    """Finishing the running batch."""
+    NOT_RUNNING = "not running"
+    PENDING_ERROR = "pending error"
+    ERROR = "error"
+
+    def is_running(self) -> bool:
+        """Tell whether records are processed, or will be in a moment."""
+        return self in (StreamsState.REBALANCING, StreamsState.RUNNING)
+
+
+class StreamThreadExceptionResponse(Enum):
+    """What to do about an exception that ended the running query."""
+
+    REPLACE_THREAD = "replace thread"
+    """Start again from the last committed batch."""
+    SHUTDOWN_CLIENT = "shutdown client"
+    SHUTDOWN_APPLICATION = "shutdown application"
+
+
+StateListener = Callable[[StreamsState, StreamsState], None]
+ExceptionHandler = Callable[[BaseException], StreamThreadExceptionResponse]
+
+
+class Streams:
+    """Runs a topology on Spark.
+
+    An application is known by its `application_id`: started again it goes on where it stopped, whatever stopped it.
+    """
+
+    def __init__(self, topology: Topology, config: StreamsConfig) -> None:
+        if not isinstance(topology, Topology):
+            raise TopologyError(
+                f"Streams: expected a Topology, got {type(topology).__name__}. A StreamsBuilder gives one with build()"
+            )
+        if not isinstance(config, StreamsConfig):
+            raise ConfigError(f"Streams: expected a StreamsConfig, got {type(config).__name__} ({config!r})")
+        topology.validate()
+        self._topology, self._config = topology, config
+        self._folder = ApplicationFolder(config.state_dir, config.application_id)
+        self._metrics = Metrics(config.application_id)
+        self._state = StreamsState.CREATED
+        self._changed = threading.Condition(threading.RLock())
+        self._listener: StateListener | None = None
+        self._handler: ExceptionHandler = lambda error: StreamThreadExceptionResponse.SHUTDOWN_CLIENT
+        self._prepared: Prepared | None = None
+        self._running: Running | None = None
+        self._watcher: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._until_caught_up = False
+        self._closing = threading.Event()
+        self._started_from: dict[str, dict[int, int]] = {}
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> StreamsState:
+        """What the application is doing."""
+        return self._state
+
+    @property
+    def error(self) -> BaseException | None:
+        """What ended the application, if something did."""
+        return self._error
+
+    def set_state_listener(self, listener: StateListener) -> None:
+        """Call `listener(new, old)` at every change of state."""
+        self._check_created("set_state_listener")
+        self._listener = listener
+
+    def set_uncaught_exception_handler(self, handler: ExceptionHandler) -> None:
+        """Let `handler(exception)` decide what to do when a batch fails; without one the application stops."""
+        self._check_created("set_uncaught_exception_handler")
+        self._handler = handler
+
+    def start(self) -> None:
+        """Begin to process records, in the background."""
+        self._start(until_caught_up=False)
+
+    def run(self, *, until_caught_up: bool = False, progress: bool | None = None) -> None:
+        """Process records until interrupted, or until all that is there has been processed.
+
+        Raises what ended it, if something did. Shows how far it is when this is a terminal, or as asked for by
+        `progress`; otherwise it logs a line now and then.
+        """
+        from headrace.spark.progress import Progress
+
+        stop = threading.Event()
+        before = _on_terminate(stop.set)
+        self._start(until_caught_up=until_caught_up)
+        try:
+            with Progress(self._config.application_id, self.metrics, show=progress) as display:
+                while self._watcher is not None and self._watcher.is_alive() and not stop.is_set():
+                    self._watcher.join(0.1)
+                    display.update(self._state.value)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            _restore_terminate(before)
+            self.close()
+        if self._error is not None:
+            raise self._error
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Finish the running batch and stop; tell whether that was done in time (seconds)."""
+        with self._changed:
+            if self._state is StreamsState.CREATED:
+                self._set_state(StreamsState.NOT_RUNNING)
+                return True
+            if self._state.is_running():
+                self._set_state(StreamsState.PENDING_SHUTDOWN)
+        self._closing.set()
+        watcher = self._watcher
+        if watcher is None or watcher is threading.current_thread():
+            return True
+        watcher.join(timeout)
+        return not watcher.is_alive()
+
+    def clean_up(self) -> None:
+        """Forget everything: state, and how far the topics were read; the next start begins at the beginning."""
+        if self._state.is_running() or self._state is StreamsState.PENDING_SHUTDOWN:
+            raise StreamsError("clean_up: the application is running, close it first")
+        reset_application(self._config)
+
+    def __enter__(self) -> Streams:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Streams:
+        """Return the same application with other settings, not started."""
+        own = {name: getattr(self._config, name) for name in self._config.model_fields_set}
+        return Streams(self._topology, StreamsConfig(**{**own, **settings}))
+
+    # -- watching ---------------------------------------------------------------------------------------------------
+
+    def metrics(self) -> dict[str, Any]:
+        """Return what was done so far, and the lag of each topic partition."""
+        return self._metrics.as_dict(self._ends(), self._started_from)
+
+    def prometheus(self) -> str:
+        """Return the metrics as text that Prometheus reads."""
+        return self._metrics.as_prometheus(self._ends(), self._started_from, self._state.value)
+
+    def _ends(self) -> dict[str, dict[int, int]]:
+        prepared = self._prepared
+        if prepared is None:
+            return {}
+        return {topic: prepared.broker.end_offsets(topic) for topic in prepared.plan.input_topics()}
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _start(self, *, until_caught_up: bool) -> None:
+        from headrace.spark.launch import prepare  # brings Spark along, which takes a second
+
+        with self._changed:
+            if self._state is not StreamsState.CREATED:
+                raise StreamsError(f"start: the application is {self._state.value}; make a new Streams to start again")
+            self._folder.lock()
+            self._until_caught_up = until_caught_up
+            try:
+                self._set_state(StreamsState.REBALANCING)
+                self._prepared = prepare(self._topology, self._config, self._folder)
+                self._started_from = self._prepared.broker.positions(self._config.application_id)
+                self._running = self._launch()
+            except BaseException as error:
+                self._set_state(StreamsState.ERROR)
+                self._folder.unlock()
+                raise _readable(error) from error.__cause__
+            self._set_state(StreamsState.RUNNING)
+            self._watcher = threading.Thread(target=self._watch, name=f"headrace-{self._config.application_id}")
+            self._watcher.daemon = True
+            self._watcher.start()
+
+    def _launch(self) -> Running:
+        from headrace.spark.launch import start_query
+
+        assert self._prepared is not None
+        return start_query(self._prepared, self._folder, self._metrics, until_caught_up=self._until_caught_up)
+
+    def _watch(self) -> None:
+        """Stay with the query until it ends for good."""
+        try:
+            while True:
+                error = self._wait()
+                if self._closing.is_set() or (error is None and not self._is_fed_by_itself()):
+                    self._end(None if self._closing.is_set() and self._writer_is_fine() else error)
+                    return
+                if error is not None and not self._goes_on_after(error):
+                    self._end(error)
+                    return
+                self._set_state(StreamsState.REBALANCING)
+                self._running = self._launch()
+                self._set_state(StreamsState.RUNNING)
+        except BaseException as error:
+            self._end(_readable(error))
+
+    def _wait(self) -> BaseException | None:
+        """Wait until the query ends or is to be ended; return why it failed, if it did."""
+        running = self._running
+        assert running is not None
+        while running.query.isActive and not self._closing.is_set():
+            with suppress(Exception):  # the query's own exception comes up below
+                running.query.awaitTermination(1)
+        if running.query.isActive:
+            running.stop()
+        failed = running.query.exception()
+        if running.writer.failure is not None:
+            return _readable(running.writer.failure)
+        return None if failed is None else _readable(failed)
+
+    def _writer_is_fine(self) -> bool:
+        return self._running is not None and self._running.writer.failure is None
+
+    def _goes_on_after(self, error: BaseException) -> bool:
+        response = self._handler(error)
+        if not isinstance(response, StreamThreadExceptionResponse):
+            known = ", ".join(f"StreamThreadExceptionResponse.{one.name}" for one in StreamThreadExceptionResponse)
+            raise StreamsError(f"the uncaught exception handler must return one of {known}, got {response!r}")
+        if response is StreamThreadExceptionResponse.REPLACE_THREAD:
+            _log.warning("%s: starting again after: %s", self._config.application_id, error)
+            return True
+        return False
+
+    def _is_fed_by_itself(self) -> bool:
+        """Tell whether there is more to read that the application itself has written."""
+        prepared = self._prepared
+        if prepared is None or not self._until_caught_up:
+            return False
+        sinks = [node for node in self._topology.nodes.values() if isinstance(node, SinkNode)]
+        dynamic = any(callable(sink.topic) for sink in sinks)
+        written = {sink.topic for sink in sinks if isinstance(sink.topic, str)}
+        mine = [topic for topic in prepared.plan.input_topics() if dynamic or topic in written]
+        done = self._metrics.positions()
+        for topic in mine:
+            known = {**self._started_from.get(topic, {}), **done.get(topic, {})}
+            if any(end > known.get(number, 0) for number, end in prepared.broker.end_offsets(topic).items()):
+                return True
+        return False
+
+    def _end(self, error: BaseException | None) -> None:
+        self._error = error
+        self._folder.unlock()
+        if error is not None:
+            self._set_state(StreamsState.PENDING_ERROR)
+            self._set_state(StreamsState.ERROR)
+        else:
+            if self._state.is_running():
+                self._set_state(StreamsState.PENDING_SHUTDOWN)
+            self._set_state(StreamsState.NOT_RUNNING)
+
+    def _set_state(self, new: StreamsState) -> None:
+        with self._changed:
+            old, self._state = self._state, new
+            self._changed.notify_all()
+        if self._listener is not None and old is not new:
+            try:
+                self._listener(new, old)
+            except Exception:
+                _log.exception("%s: the state listener failed", self._config.application_id)
+
+    def _check_created(self, what: str) -> None:
+        if self._state is not StreamsState.CREATED:
+            raise StreamsError(f"{what}: to be called before start, the application is {self._state.value}")
+
+
+def _readable(error: BaseException) -> BaseException:
+    """Return an error of ours as it is, and one of Spark's as what the Python below it said."""
+    if isinstance(error, HeadraceError) or not type(error).__module__.startswith(("pyspark", "py4j")):
+        return error
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines()]
+    said = [match for line in lines if (match := _PYTHON_ERROR.match(line))]
+    if said:
+        name, message = said[-1].groups()
+        return StreamsError(
+            message if name.endswith(("TopicError", "StreamsError", "StateError")) else f"{name}: {message}"
+        )
+    if "Python worker exited unexpectedly" in text or "Connection reset" in text:
+        return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
+    return StreamsError(f"Spark failed: {next((line for line in lines if line), type(error).__name__)}")
+
+
+def _on_terminate(stop: Callable[[], None]) -> Any:
+    """Let SIGTERM end the application in order; only the main thread may ask for that."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGTERM, lambda *_: stop())
+
+
+def _restore_terminate(before: Any) -> None:
+    if before is not None:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,95 @@
+"""The writer: what the stages of a batch put out goes to the broker, once.
+
+The records of a batch, where the next one begins to read, and a marker with the batch's number are one transaction. A
+batch that Spark runs again after a crash finds its marker and is skipped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from headrace.brokers.engine import EngineBroker, Run
+from headrace.spark.blocks import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
+from headrace.spark.crash import crash_point
+from headrace.spark.metrics import Metrics
+from headrace.task.collector import collector_paused
+from headrace.task.lanes import merge_order, taken_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Writer:
+    """Writes the batches of one run."""
+
+    def __init__(self, broker: EngineBroker, run: Run, metrics: Metrics, partitions: int) -> None:
+        self._broker, self._run, self._metrics, self._partitions = broker, run, metrics, partitions
+        self.failure: BaseException | None = None
+        """What ended the run, as the worker raised it."""
+        self.on_batch: Callable[[], None] = lambda: None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        """Run the stages and write what comes out: the one action of a batch."""
+        try:
+            self._write(rows, batch)
+        except BaseException as error:
+            if self.failure is None and not _is_of_spark(error):
+                self.failure = error
+            raise
+        self.on_batch()
+
+    def _write(self, rows: DataFrame, batch: int) -> None:
+        started = time.perf_counter()
+        blocks = rows.toArrow().column("block").to_pylist()
+        ran = time.perf_counter()
+        with collector_paused():
+            outputs, reports = self._sort_out(blocks)
+            del blocks
+            positions: dict[str, dict[int, int]] = {}
+            for report in reports:
+                for topic, ends in report.positions.items():
+                    positions.setdefault(topic, {}).update(ends)
+            self._make_topics(outputs)
+            crash_point("before-commit")
+            written = self._broker.write_batch(self._run, batch, in_order(outputs), positions)
+            crash_point("after-commit")
+        reports.append(Report("writer", {"records_written": float(sum(len(block.records) for block in outputs))}))
+        self._metrics.add_batch(reports, positions, ran - started, time.perf_counter() - ran, written)
+        crash_point("before-commit-log")
+
+    def _sort_out(self, blocks: Iterable[bytes]) -> tuple[list[Output], list[Report]]:
+        outputs, reports = [], []
+        for data in blocks:
+            block = decode(data)
+            if isinstance(block, Failure):
+                self.failure = unpack_failure(block)
+                raise self.failure
+            if isinstance(block, Output):
+                outputs.append(block)
+            elif isinstance(block, Report):
+                reports.append(block)
+        return outputs, reports
+
+    def _make_topics(self, outputs: list[Output]) -> None:
+        """Make the topics that only a record has named: dead letters, and those of a function."""
+        unknown = {block.topic for block in outputs if block.partition < 0}
+        if unknown:
+            self._broker.ensure_topics(dict.fromkeys(sorted(unknown), self._partitions))
+
+
+def in_order(outputs: list[Output]) -> Iterator[tuple[str, int | None, bytes | None, bytes | None, int, Any]]:
+    """Walk the records of a batch, those of a topic partition in the order of their causes."""
+    places: dict[tuple[str, int], list[Output]] = {}
+    for block in sorted(outputs, key=lane_order):
+        places.setdefault((block.topic, block.partition), []).append(block)
+    for (topic, partition), blocks in sorted(places.items()):
+        records = blocks[0].records if len(blocks) == 1 else [record for block in blocks for record in block.records]
+        chosen = None if partition < 0 else partition
+        for key, value, timestamp, headers in taken_in(merge_order(causes_of(blocks)), records):
+            yield topic, chosen, key, value, timestamp, headers
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")

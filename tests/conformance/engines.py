@@ -1,0 +1,150 @@
+"""The engines that the scenarios run on, behind one call.
+
+An engine that works in batches says nothing about which input a record came out of, and takes its records in the order
+of their timestamps across topics: such a scenario is compared without its steps, and one that goes back in time across
+topics is left out. `in_time_order.jsonl` has those once more, in order.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any, Protocol
+
+from headrace import Streams, StreamsBuilder, StreamsConfig
+from headrace.brokers import Broker, connect
+from tests.conformance.running import CONFIG, Entry
+from tests.conformance.scenario import STRING, ScenarioTopology
+from tests.spark.applications import caught_up, wait_for
+from tests.spark.batches import BatchEngine
+
+Outputs = dict[str, list[Entry]]
+
+
+class Engine(Protocol):
+    """Runs scenarios."""
+
+    def takes(self, scenario: dict[str, Any]) -> bool:
+        """Tell whether the scenario means anything to this engine."""
+
+    def run(self, scenario: dict[str, Any]) -> Outputs:
+        """Return what comes out, by topic."""
+
+
+class InBatches:
+    """The engine's own code in this process, with batches of a size."""
+
+    def __init__(self, size: int | None) -> None:
+        self._size = size
+
+    def takes(self, scenario: dict[str, Any]) -> bool:
+        return is_in_time_order(scenario)
+
+    def run(self, scenario: dict[str, Any]) -> Outputs:
+        topology = ScenarioTopology(scenario["topology"])
+        with tempfile.TemporaryDirectory() as folder:
+            engine = BatchEngine(topology.build(), CONFIG, Path(folder))
+            for entry in scenario["input"]:
+                if "advance_wall_clock" in entry:
+                    engine.run(self._size)
+                    engine.tick(engine.now + entry["advance_wall_clock"])
+                else:
+                    engine.produce(entry["topic"], raw(entry["key"]), raw(entry["value"]), entry["ts"], headers(entry))
+            engine.run(self._size)
+            return {
+                topic: [output_entry(key, value, timestamp, said) for _, timestamp, key, value, said, _ in rows]
+                for topic in topology.outputs
+                for rows in [engine.records(topic)]
+            }
+
+
+class OnSpark:
+    """All scenarios as one application on Spark, each with topics and stores of its own.
+
+    Every scenario is given so many records, then the application is waited for, then the next records come.
+    """
+
+    def __init__(self, scenarios: list[dict[str, Any]], size: int | None, folder: Path) -> None:
+        self._results: dict[str, Outputs] = {}
+        self._scenarios = {f"s{number}-": scenario for number, scenario in enumerate(filter(self.takes, scenarios))}
+        builder = StreamsBuilder()
+        outputs = {
+            prefix: ScenarioTopology(prefixed(scenario["topology"], prefix), builder).outputs
+            for prefix, scenario in self._scenarios.items()
+        }
+        config = StreamsConfig(
+            application_id="conformance",
+            state_dir=str(folder),
+            master="local[2]",
+            default_key_serde=STRING,
+            default_value_serde=STRING,
+            statestore_cache_max_bytes=0,
+            commit_interval_ms=1,
+        )
+        with connect(config.broker_address) as broker, Streams(builder.build(), config) as app:
+            app.start()
+            self._feed(broker, app, size)
+            app.close()
+            for prefix, topics in outputs.items():
+                self._results[self._scenarios[prefix]["id"]] = {
+                    topic.removeprefix(prefix): [
+                        output_entry(record.key, record.value, record.timestamp, record.headers)
+                        for record in broker.records(topic)
+                    ]
+                    for topic in topics
+                }
+
+    def _feed(self, broker: Broker, app: Streams, size: int | None) -> None:
+        longest = max(len(scenario["input"]) for scenario in self._scenarios.values())
+        for first in range(0, longest, size or longest):
+            for prefix, scenario in self._scenarios.items():
+                for entry in scenario["input"][first : first + (size or longest)]:
+                    record = (raw(entry["key"]), raw(entry["value"]), entry["ts"], headers(entry))
+                    broker.produce(prefix + entry["topic"], [record])
+            wait_for(lambda: caught_up(app), "the engine to take in what it was given", 600, every=0.2)
+
+    def takes(self, scenario: dict[str, Any]) -> bool:
+        return is_in_time_order(scenario) and all("topic" in entry for entry in scenario["input"])
+
+    def run(self, scenario: dict[str, Any]) -> Outputs:
+        return self._results[scenario["id"]]
+
+
+def prefixed(value: Any, prefix: str, name: str = "") -> Any:
+    """Put a prefix before all names in the nodes of a scenario."""
+    if isinstance(value, dict):
+        return {key: prefixed(inner, prefix, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [prefixed(inner, prefix) for inner in value]
+    return f"{prefix}{value}" if name in ("id", "from", "left", "right", "topic", "store") and value else value
+
+
+def is_in_time_order(scenario: dict[str, Any]) -> bool:
+    """Tell whether a scenario reads one topic, or several without going back in time."""
+    records = [entry for entry in scenario["input"] if "topic" in entry]
+    times = [entry["ts"] for entry in records]
+    return len({entry["topic"] for entry in records}) < 2 or times == sorted(times)
+
+
+def without_steps(outputs: Outputs) -> Outputs:
+    return {
+        topic: [{name: value for name, value in entry.items() if name != "step"} for entry in entries]
+        for topic, entries in outputs.items()
+    }
+
+
+def raw(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def headers(entry: Entry) -> list[tuple[str, bytes]]:
+    return [(name, value.encode()) for name, value in entry.get("headers", [])]
+
+
+def output_entry(key: bytes | None, value: bytes | None, timestamp: int, said: Any) -> Entry:
+    entry: Entry = {
+        "key": None if key is None else key.decode(),
+        "value": None if value is None else value.decode(),
+        "ts": timestamp,
+    }
+    if said:
+        entry["headers"] = [[name, text.decode()] for name, text in said]
+    return entry

@@ -1,0 +1,155 @@
+"""The engine without Spark: the same plan, stages, epoch log and order of outputs, with dicts where Spark has state."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from headrace import StreamsConfig, Topology
+from headrace.brokers.partitioning import partition_of
+from headrace.spark.blocks import Block, Failure, Input, Output, decode, encode, unpack_failure
+from headrace.spark.epochs import Head
+from headrace.spark.identity import Identity
+from headrace.spark.plan import make_plan
+from headrace.spark.stage import Application, StatelessStage, run_stateful
+from headrace.spark.writer import in_order
+from headrace.topology.nodes import SourceNode
+
+Row = tuple[int, int, bytes | None, bytes | None, Any, int]
+
+
+class DictState:
+    """A task's state in a dict, which counts what Spark would be asked for."""
+
+    def __init__(self) -> None:
+        self.current: Head | None = None
+        self.parts: dict[tuple[int, int], bytes] = {}
+
+    def head(self) -> Head | None:
+        return self.current
+
+    def set_head(self, head: Head) -> None:
+        self.current = head
+
+    def get(self, epoch: int, part: int) -> bytes | None:
+        return self.parts.get((epoch, part))
+
+    def put(self, epoch: int, part: int, blob: bytes) -> None:
+        self.parts[epoch, part] = blob
+
+    def remove(self, epoch: int, part: int) -> None:
+        del self.parts[epoch, part]
+
+    def keys(self) -> Iterator[tuple[int, int]]:
+        yield from list(self.parts)
+
+
+class BatchEngine:
+    """Topics in lists, and batches of any size over them."""
+
+    def __init__(self, topology: Topology, config: StreamsConfig, folder: Path, partitions: int = 1) -> None:
+        self.topology, self.config, self.partitions = topology, config, partitions
+        self.topics: dict[str, list[list[Row]]] = {}
+        sources = [node for node in topology.nodes.values() if isinstance(node, SourceNode)]
+        known = {t: partitions for node in sources for t in node.topics if t not in topology.internal_topics}
+        plan = make_plan(topology, config, known)
+        numbers = Identity.new(3).take_up(plan, topology)
+        self.application = Application(topology, config, plan, numbers, {}, folder)
+        self.states: dict[int, DictState] = {}
+        self.read: dict[tuple[str, int], int] = {}
+        self.now = 0
+        self._sequence = 0
+
+    def produce(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Any = None) -> None:
+        partition = self._turn() % self.partitions if key is None else partition_of(key, self.partitions)
+        self._append(topic, partition, key, value, timestamp, headers)
+
+    def run(self, batch_size: int | None = None) -> None:
+        """Run batches of at most so many records until nothing is left."""
+        while True:
+            taken = self._next_batch(batch_size)
+            if not taken:
+                return
+            self.run_batch(taken)
+
+    def run_batch(self, rows: list[tuple[int, bytes]]) -> None:
+        """Send rows through all levels and append what comes out."""
+        plan, units = self.application.plan, self.application.units
+        for level in range(plan.levels):
+            rows = list(self._stateless(rows, level))
+            mine: dict[int, list[bytes]] = {}
+            passed = []
+            for task, data in rows:
+                if task >= 0 and units[task][0].level == level and units[task][0].stateful:
+                    mine.setdefault(task, []).append(data)
+                else:
+                    passed.append((task, data))
+            for task, blocks in mine.items():
+                state = self.states.setdefault(task, DictState())
+                inputs = [block for data in blocks if isinstance(block := decode(data), Input)]
+                passed += _encoded(run_stateful(self.application, task, inputs, state))
+            rows = passed
+        made = [decode(data) for _, data in rows]
+        for block in made:
+            if isinstance(block, Failure):
+                raise unpack_failure(block)
+        outputs = [block for block in made if isinstance(block, Output)]
+        for topic, partition, key, value, timestamp, headers in in_order(outputs):
+            place = partition if partition is not None else 0
+            self._append(topic, place, key, value, timestamp, headers)
+
+    def records(self, topic: str) -> list[Row]:
+        return [row for partition in self.topics.get(topic, []) for row in partition]
+
+    def tick(self, now: int) -> None:
+        self.now = now
+        self.run_batch([(task, encode(Input("", 0, "clock", 0, now, []))) for task in self.application.units])
+
+    def _stateless(self, rows: list[tuple[int, bytes]], level: int) -> Iterator[tuple[int, bytes]]:
+        stage = StatelessStage(self.application)
+        for task, data in rows:
+            unit = self.application.units[task][0] if task >= 0 else None
+            block = decode(data) if unit is not None and unit.level == level and not unit.stateful else None
+            if isinstance(block, Input):
+                yield from _encoded(stage.run(task, block))
+            else:
+                yield task, data
+
+    def _next_batch(self, limit: int | None) -> list[tuple[int, bytes]]:
+        waiting = []
+        for topic in self.application.plan.input_topics():
+            for partition, rows in enumerate(self.topics.get(topic, [])):
+                latest = -1
+                for row in rows[self.read.get((topic, partition), 0) :]:
+                    latest = max(latest, row[1])
+                    waiting.append((latest, row[5], topic, partition, row))
+        waiting.sort(key=lambda entry: entry[:2])
+        taken: dict[tuple[str, int], list[Row]] = {}
+        for _, _, topic, partition, row in waiting[:limit]:
+            taken.setdefault((topic, partition), []).append(row)
+        found = []
+        plan, numbers = self.application.plan, self.application.task_numbers
+        for (topic, partition), rows in taken.items():
+            self.read[topic, partition] = self.read.get((topic, partition), 0) + len(rows)
+            data = encode(Input(topic, partition, f"{topic}/{partition}", rows[0][0], self.now, rows))
+            if topic in plan.readers:
+                unit = plan.units[plan.readers[topic]]
+                found.append((numbers[unit.number][plan.task_of(unit, partition)], data))
+            for number in plan.global_readers.get(topic, ()):
+                found += [(task, data) for task in numbers[number]]
+        return found
+
+    def _append(
+        self, topic: str, partition: int, key: bytes | None, value: bytes | None, timestamp: int, headers: Any
+    ) -> None:
+        partitions = self.topics.setdefault(topic, [[] for _ in range(self.partitions)])
+        rows = partitions[partition]
+        rows.append((len(rows), timestamp, key, value, headers, self._turn()))
+
+    def _turn(self) -> int:
+        self._sequence += 1
+        return self._sequence
+
+
+def _encoded(sent: Iterator[tuple[int, Block]]) -> Iterator[tuple[int, bytes]]:
+    for task, block in sent:
+        yield task, encode(block)

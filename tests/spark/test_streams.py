@@ -1,0 +1,268 @@
+"""The life of an application on Spark."""
+
+import re
+
+import pytest
+
+from headrace import (
+    ConfigError,
+    Processor,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    StreamsError,
+    StreamsState,
+    StreamThreadExceptionResponse,
+    TaskError,
+    TopologyError,
+    serdes,
+)
+from tests.spark.applications import Place, caught_up, wait_for, word_count
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+
+def test_until_caught_up_processes_what_is_there_and_returns(place: Place) -> None:
+    place.create("lines", "counts", partitions=2)
+    place.produce("lines", (None, "to be or not", 1), (None, "to be", 2))
+    app = place.streams(word_count())
+
+    app.run(until_caught_up=True)
+
+    counts = place.read("counts", serdes.Long)
+    assert {(word, count) for word, count, _ in counts} == {
+        ("to", 1), ("to", 2), ("be", 1), ("be", 2), ("or", 1), ("not", 1),
+    }  # fmt: skip
+    assert app.state is StreamsState.NOT_RUNNING
+    metrics = app.metrics()
+    assert (metrics["records_in_total"], metrics["records_out_total"]) == (2, 6)
+    assert metrics["lag"] == {"lines": {0: 0, 1: 0}}
+
+
+def test_started_again_it_goes_on_where_it_stopped(place: Place) -> None:
+    place.create("lines")
+    place.produce("lines", (None, "a b", 1))
+    place.streams(word_count()).run(until_caught_up=True)
+    place.produce("lines", (None, "a", 2))
+
+    place.streams(word_count()).run(until_caught_up=True)
+    place.streams(word_count()).run(until_caught_up=True)
+
+    assert place.read("counts", serdes.Long) == [("a", 1, 1), ("b", 1, 1), ("a", 2, 2)]
+
+
+def test_it_runs_until_it_is_closed_and_tells_its_states(place: Place) -> None:
+    seen: list[StreamsState] = []
+    app = place.streams(word_count())
+    app.set_state_listener(lambda new, old: seen.append(new))
+
+    app.start()
+    for number in range(3):
+        place.produce("lines", (None, "a", number))
+        wait_for(lambda: caught_up(app), "the record")
+    assert app.close()
+
+    assert [count for _, count, _ in place.read("counts", serdes.Long)] == [1, 2, 3]
+    assert seen == [
+        StreamsState.REBALANCING, StreamsState.RUNNING, StreamsState.PENDING_SHUTDOWN, StreamsState.NOT_RUNNING,
+    ]  # fmt: skip
+
+
+def test_an_exception_of_the_users_function_reaches_the_user(place: Place) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", value_serde=serdes.String).map_values(int, name="parse").to("out", value_serde=serdes.Long)
+    place.create("in")
+    place.produce("in", ("k", "1", 1), ("k", "two", 2))
+    app = place.streams(builder.build())
+
+    with pytest.raises(
+        TaskError, match=re.escape("step 'parse', topic 'in', partition 0, offset 1, key 'k'")
+    ) as caught:
+        app.run(until_caught_up=True)
+
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert app.state is StreamsState.ERROR
+    assert place.read("out", serdes.Long) == []
+
+
+class Sometimes(Exception):
+    pass
+
+
+def test_replace_thread_goes_on_from_the_last_commit(place: Place, tmp_path: object) -> None:
+    trap = f"{tmp_path}/trap"
+
+    def fail_once(value: str) -> str:
+        import os
+
+        if value == "bad" and not os.path.exists(trap):
+            open(trap, "w").close()
+            raise Sometimes(value)
+        return value.upper()
+
+    builder = StreamsBuilder()
+    upper = builder.stream("in", value_serde=serdes.String).map_values(fail_once)
+    upper.group_by_key(value_serde=serdes.String).count(store="n").to_stream().to("out", value_serde=serdes.Long)
+    place.settings["max_records_per_batch"] = 1
+    place.create("in")
+    place.produce("in", ("k", "good", 1), ("k", "bad", 2), ("k", "good", 3))
+    app = place.streams(builder.build())
+    seen: list[BaseException] = []
+
+    def replace(error: BaseException) -> StreamThreadExceptionResponse:
+        seen.append(error)
+        return StreamThreadExceptionResponse.REPLACE_THREAD
+
+    app.set_uncaught_exception_handler(replace)
+    app.run(until_caught_up=True)
+
+    assert place.read("out", serdes.Long) == [("k", 1, 1), ("k", 2, 2), ("k", 3, 3)]
+    assert [type(error) for error in seen] == [TaskError]
+
+
+def test_two_levels_in_one_batch_and_through_a_topic_of_the_users(place: Place) -> None:
+    builder = StreamsBuilder()
+    words = builder.stream("in", value_serde=serdes.String).flat_map_values(str.split)
+    counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="first").to_stream()
+    counts.map_values(str).to("between", value_serde=serdes.String)
+    again = builder.stream("between", value_serde=serdes.String)
+    again.group_by(lambda key, value: "all", value_serde=serdes.String).count(store="second").to_stream().to(
+        "out", value_serde=serdes.Long
+    )
+    place.create("in", "between", "out", partitions=2)
+    place.produce("in", ("k", "a b a", 1), ("j", "b c", 2))
+
+    place.streams(builder.build()).run(until_caught_up=True)
+
+    assert place.read("out", serdes.Long)[-1][1] == 5
+
+
+class Ticker(Processor[str, str]):
+    """Forwards the number of records it has seen, every 50 ms of wall clock."""
+
+    def init(self, context):  # type: ignore[no-untyped-def]
+        super().init(context)
+        self.seen = 0
+        context.schedule(50, PunctuationType.WALL_CLOCK_TIME, self.tick)
+
+    def tick(self, now: int) -> None:
+        self.context.forward(Record("tick", "tock", now))
+
+    def process(self, record: Record[str, str]) -> None:
+        self.seen += 1
+
+
+def test_the_wall_clock_ticks_when_nothing_comes(place: Place) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", value_serde=serdes.String).process(Ticker).to("out", value_serde=serdes.String)
+    app = place.streams(builder.build())
+
+    app.start()
+    wait_for(lambda: len(place.read("out")) >= 3, "ticks")
+    app.close()
+
+    times = [timestamp for _, _, timestamp in place.read("out")]
+    assert times == sorted(set(times))
+
+
+def test_a_global_table_is_seen_by_every_task(place: Place) -> None:
+    builder = StreamsBuilder()
+    names = builder.global_table("names", value_serde=serdes.String)
+    builder.stream("in", value_serde=serdes.String).left_join(
+        names, lambda value, name: f"{value}/{name}", key=lambda key, value: value
+    ).to("out", value_serde=serdes.String)
+    place.create("in", "out", partitions=3)
+    place.create("names", partitions=2)
+    place.produce("names", ("x", "old", 1), ("y", "Y", 2))
+    place.produce("in", *((f"k{number}", "x", 10) for number in range(6)))
+    place.produce("names", ("x", "new", 20))
+    place.produce("in", *((f"k{number}", "x", 30) for number in range(6)))
+
+    place.streams(builder.build()).run(until_caught_up=True)
+
+    found = place.read("out")
+    assert sorted(value for _, value, timestamp in found if timestamp == 10) == ["x/old"] * 6
+    assert sorted(value for _, value, timestamp in found if timestamp == 30) == ["x/new"] * 6
+
+
+def test_the_same_application_cannot_run_twice(place: Place) -> None:
+    app = place.streams(word_count())
+    app.start()
+
+    with pytest.raises(StreamsError, match="'app' is running already"):
+        place.streams(word_count()).start()
+
+    with pytest.raises(StreamsError, match="close it first"):
+        app.clean_up()
+    app.close()
+
+
+def test_clean_up_begins_at_the_beginning(place: Place) -> None:
+    place.create("lines")
+    place.produce("lines", (None, "a", 1))
+    app = place.streams(word_count())
+    app.run(until_caught_up=True)
+
+    app.clean_up()
+    place.streams(word_count()).run(until_caught_up=True)
+
+    assert place.read("counts", serdes.Long) == [("a", 1, 1), ("a", 1, 1)]
+
+
+def test_a_lost_checkpoint_is_not_a_new_beginning(place: Place) -> None:
+    place.create("lines")
+    place.produce("lines", (None, "a", 1))
+    place.streams(word_count()).run(until_caught_up=True)
+    place.settings["bootstrap_servers"] = place.config.broker_address
+    place.settings["state_dir"] = str(place.folder / "elsewhere")
+
+    with pytest.raises(StreamsError, match="headrace reset app"):
+        place.streams(word_count()).run(until_caught_up=True)
+
+
+def test_metrics_as_prometheus_reads_them(place: Place) -> None:
+    place.create("lines")
+    place.produce("lines", (None, "a b", 1))
+    app = place.streams(word_count())
+    app.run(until_caught_up=True)
+
+    text = app.prometheus()
+
+    assert 'headrace_records_in_total{application_id="app"} 1.0' in text
+    assert 'headrace_lag{application_id="app",partition="0",topic="lines"} 0.0' in text
+
+
+def test_joined_topics_must_have_as_many_partitions(place: Place) -> None:
+    builder = StreamsBuilder()
+    table = builder.table("rows", value_serde=serdes.String)
+    builder.stream("in", value_serde=serdes.String).join(table, lambda one, other: one).to("out")
+    place.create("in", partitions=2)
+    place.create("rows", partitions=3)
+
+    with pytest.raises(TopologyError, match="'in' has 2, 'rows' has 3"):
+        place.streams(builder.build()).start()
+
+
+def test_wrong_arguments_are_named() -> None:
+    from headrace import Streams
+
+    with pytest.raises(TopologyError, match=r"build\(\)"):
+        Streams(StreamsBuilder(), None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="expected a StreamsConfig"):
+        Streams(word_count(), {"application_id": "a"})  # type: ignore[arg-type]
+
+
+def test_dead_letters_go_to_a_topic_that_is_made_for_them(place: Place) -> None:
+    from headrace import DeadLetter
+
+    builder = StreamsBuilder()
+    builder.stream("in", value_serde=serdes.String).map_values(int).to("out", value_serde=serdes.Long)
+    place.settings["processing_exception_handler"] = DeadLetter("bad")
+    place.create("in")
+    place.produce("in", ("k", "1", 1), ("k", "two", 2))
+
+    app = place.streams(builder.build())
+    app.run(until_caught_up=True)
+
+    assert place.read("bad") == [("k", "two", 2)]
+    assert app.metrics()["dropped_records_total"] == 1

@@ -1,0 +1,257 @@
+"""Kill an application over and over, and see that its output is what an undisturbed one would give.
+
+    python -m tools.chaos --rounds 10 --seed 7        (or: make chaos ROUNDS=10 SEED=7)
+
+A round makes records for one of three topologies and runs it in a process of its own, which is killed with kill -9: at
+the points named in headrace/spark/crash.py, alone or with the worker that gets there, or at any moment. It is started
+again until it has come to its end. Then its output is compared, key by key, with what the test driver makes of the same
+records: nothing may be lost, doubled or out of order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace import (
+    JoinWindows,
+    Streams,
+    StreamsBuilder,
+    StreamsConfig,
+    StreamThreadExceptionResponse,
+    Topology,
+    TumblingWindows,
+    serdes,
+)
+from headrace.brokers import Broker, connect
+from headrace.brokers.partitioning import partition_of
+from headrace.spark.crash import POINTS
+from headrace.testing import TopologyTestDriver
+
+PARTITIONS = 2
+IN_WORKERS = ("after-read", "mid-task", "after-state-write")
+Results = dict[bytes | None, list[tuple[bytes | None, int]]]
+"""By key, the values and timestamps in their order."""
+Made = tuple[str, bytes, bytes, int]
+
+
+def windowed() -> Topology:
+    """Count per key in windows of 50 ms."""
+    builder = StreamsBuilder()
+    counts = builder.stream("left", value_serde=serdes.String).group_by_key().windowed_by(TumblingWindows(50, 10_000))
+    counts.count(store="counts").to_stream().to(
+        "out", key_serde=serdes.Windowed(serdes.String, 50), value_serde=serdes.Long
+    )
+    return builder.build()
+
+
+def joined() -> Topology:
+    """Join two streams within 20 ms, and the result with a table."""
+    builder = StreamsBuilder()
+    left, right = (builder.stream(topic, value_serde=serdes.String) for topic in ("left", "right"))
+    pairs = left.join(right, lambda one, other: f"{one}+{other}", window=JoinWindows(20, grace=10_000))
+    table = builder.table("rows", value_serde=serdes.String)
+    pairs.left_join(table, lambda pair, row: f"{pair}/{row}").to("out", value_serde=serdes.String)
+    return builder.build()
+
+
+def two_levels() -> Topology:
+    """Count words, then how many words have been seen how often."""
+    builder = StreamsBuilder()
+    words = builder.stream("left", value_serde=serdes.String).flat_map_values(lambda text: text.split("-"))
+    counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="words")
+    by_first = counts.group_by(lambda word, count: (word[:1], count), value_serde=serdes.Long)
+    sums = by_first.reduce(lambda total, count: total + count, lambda total, count: total - count, store="sums")
+    counts.to_stream().to("words", value_serde=serdes.Long)
+    sums.to_stream().to("out", value_serde=serdes.Long)
+    return builder.build()
+
+
+TOPOLOGIES: dict[str, Callable[[], Topology]] = {"windowed": windowed, "joined": joined, "two-levels": two_levels}
+INPUTS = {"windowed": ["left"], "joined": ["left", "right", "rows"], "two-levels": ["left"]}
+OUTPUTS = {"windowed": ["out"], "joined": ["out"], "two-levels": ["out", "words"]}
+
+
+@dataclass
+class Round:
+    """One application, from its first record to its last."""
+
+    name: str
+    folder: Path
+    rng: random.Random
+    records: int
+
+    @property
+    def address(self) -> str:
+        return f"local:{self.folder}/topics.db"
+
+    def run(self) -> tuple[Counter[str], list[str]]:
+        """Return how often it was killed and how, and what is wrong with its output."""
+        made = list(self._make())
+        with connect(self.address) as broker:
+            for topic in [*INPUTS[self.name], *OUTPUTS[self.name]]:
+                broker.create_topic(topic, PARTITIONS)
+            for topic in INPUTS[self.name]:
+                broker.produce(topic, [(key, value, time) for where, key, value, time in made if where == topic])
+        kills: Counter[str] = Counter()
+        while not self._start_and_kill(kills, undisturbed=sum(kills.values()) >= 8):
+            pass
+        with connect(self.address) as broker:
+            found = {topic: read(broker, topic) for topic in OUTPUTS[self.name]}
+        return kills, list(differences(expected(self.name, made), found))
+
+    def _make(self) -> Iterator[Made]:
+        for number in range(self.records):
+            topic = self.rng.choice(INPUTS[self.name])
+            text = "-".join(self.rng.choice(("ab", "ac", "bc", "c")) for _ in range(self.rng.randrange(1, 4)))
+            value = f"{number}-{text}" if self.name != "two-levels" else text
+            yield topic, b"k%d" % self.rng.randrange(20), value.encode(), 1000 + number * 3
+
+    def _start_and_kill(self, kills: Counter[str], *, undisturbed: bool) -> bool:
+        """Run the application until it ends or dies; tell whether it came to its end."""
+        point = self.rng.choice([*POINTS, "any moment"])
+        alone = point in IN_WORKERS and self.rng.random() < 0.5
+        counter = self.folder / f"passed-{sum(kills.values())}"
+        environment = dict(os.environ)
+        if not undisturbed and point != "any moment":
+            environment["HEADRACE_CRASH"] = f"{point}@{self.rng.randrange(1, 9)}:{counter}"
+        command = [sys.executable, "-m", "tools.chaos", "--child", self.name, str(self.folder)]
+        command += [] if alone else ["--take-along"]
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        try:
+            if point == "any moment" and not undisturbed:
+                try:
+                    process.wait(self.rng.uniform(4, 16))
+                except subprocess.TimeoutExpired:
+                    process.kill()
+            status = process.wait(300)
+        finally:
+            with_rest(process.pid)
+        if status == -signal.SIGKILL:
+            kills[point] += 1
+            return False
+        if status != 0:
+            raise SystemExit(f"the application ended with status {status}: see above")
+        if alone and counter.exists() and "HEADRACE_CRASH" in environment:
+            wanted = int(environment["HEADRACE_CRASH"].partition("@")[2].partition(":")[0])
+            kills[f"{point}, worker only"] += counter.stat().st_size >= wanted
+        return True
+
+
+def with_rest(group: int) -> None:
+    """Kill what is left of a process group: the JVM and the workers."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    while True:
+        try:
+            os.killpg(group, 0)
+        except (ProcessLookupError, PermissionError):
+            return
+        time.sleep(0.01)
+
+
+def expected(name: str, made: list[Made]) -> dict[str, Results]:
+    """Ask the test driver, partition by partition: stream time is a partition's own."""
+    found: dict[str, Results] = {topic: {} for topic in OUTPUTS[name]}
+    # A repartition brings all partitions together again; one driver then has it all.
+    parts = range(PARTITIONS) if name != "two-levels" else [None]
+    for part in parts:
+        config = {"statestore_cache_max_bytes": 0, "default_value_serde": serdes.String}
+        with TopologyTestDriver(TOPOLOGIES[name](), config) as driver:
+            for topic, key, value, timestamp in made:
+                if part is None or partition_of(key, PARTITIONS) == part:
+                    driver.pipe(topic, key, value, timestamp, [])
+            for topic in OUTPUTS[name]:
+                for out_key, out_value, timestamp, _ in driver.queue(topic):
+                    found[topic].setdefault(out_key, []).append((out_value, timestamp))
+    return found
+
+
+def read(broker: Broker, topic: str) -> Results:
+    found: Results = {}
+    for record in broker.records(topic):
+        found.setdefault(record.key, []).append((record.value, record.timestamp))
+    return found
+
+
+def differences(wanted: dict[str, Results], found: dict[str, Results]) -> Iterator[str]:
+    """Say for every key what was lost, doubled or out of order."""
+    for topic, by_key in wanted.items():
+        for key in sorted({*by_key, *found[topic]}, key=repr):
+            one, other = by_key.get(key, []), found[topic].get(key, [])
+            if one == other:
+                continue
+            lost, more = Counter(one) - Counter(other), Counter(other) - Counter(one)
+            what = f"lost {dict(lost)}, doubled {dict(more)}" if lost or more else "reordered"
+            yield f"topic '{topic}', key {key!r}: {what}"
+
+
+def child(name: str, folder: str, take_along: bool) -> None:
+    """Be the application: go on after whatever kills a worker, until everything is processed."""
+    if take_along:
+        os.environ["HEADRACE_CRASH_PID"] = str(os.getpid())
+    config = StreamsConfig(
+        application_id="chaos",
+        bootstrap_servers=f"local:{folder}/topics.db",
+        state_dir=f"{folder}/state",
+        default_value_serde=serdes.String,
+        statestore_cache_max_bytes=0,
+        max_records_per_batch=100,
+        num_partitions=PARTITIONS,
+        commit_interval_ms=10,
+    )
+    app = Streams(TOPOLOGIES[name](), config)
+    app.set_uncaught_exception_handler(lambda error: StreamThreadExceptionResponse.REPLACE_THREAD)
+    app.run(until_caught_up=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--records", type=int, default=1_000)
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--take-along", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        child(given.child[0], given.child[1], given.take_along)
+        return
+    total: Counter[str] = Counter()
+    wrong = 0
+    for number in range(given.rounds):
+        rng = random.Random(f"{given.seed}/{number}")
+        name = list(TOPOLOGIES)[number % len(TOPOLOGIES)]
+        folder = Path(tempfile.mkdtemp(prefix="headrace-chaos-"))
+        kills, problems = Round(name, folder, rng, given.records).run()
+        total += kills
+        wrong += len(problems)
+        said = ", ".join(f"{point} {count}" for point, count in sorted(kills.items())) or "none"
+        print(
+            f"round {number + 1} ({name}): killed {sum(kills.values())} times ({said}), {len(problems)} wrong",
+            flush=True,
+        )
+        for problem in problems[:10]:
+            print(f"  {problem}", flush=True)
+        if problems:
+            print(f"  left in {folder}", flush=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{sum(total.values())} kills: {dict(sorted(total.items()))}; {wrong} keys wrong")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
