@@ -232,7 +232,7 @@ def state(keys: int = 1_000_000, batches: int = 100, touched: int = 1_000) -> No
                     took.append(time.perf_counter() - began)
                 medians[size] = statistics.median(took)
                 live = size * (8 + 8 + 8)
-                held = app.spark_state_bytes()
+                held = int(app.metrics()["state_log_bytes"])
                 print(
                     f"{size:,} keys: {held:,} bytes in Spark's state, {held / live:.1f} times the {live:,} live ones "
                     f"(goal at most 4); a batch of {touched:,} keys {medians[size] * 1000:.0f} ms"

@@ -45,6 +45,9 @@ class EngineBroker(Broker, Protocol):
     def ensure_topics(self, wanted: Mapping[str, int]) -> None:
         """Create the topics that are missing, with so many partitions; leave the others as they are."""
 
+    def topic_id(self, topic: str) -> str:
+        """Return what tells a topic from another one of the same name, made after it was deleted."""
+
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends that begins at these offsets: so many records at most.
 

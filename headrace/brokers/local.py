@@ -101,6 +101,10 @@ class LocalBroker:
 
     # -- for an engine ----------------------------------------------------------------------------------------------
 
+    def topic_id(self, topic: str) -> str:
+        """Return what tells a topic from another one of the same name, made after it was deleted."""
+        return str(find_topic(self._file, topic).id)
+
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends that begins at these offsets: so many records at most."""
         return local_planning.plan_batch(self._file, start, limit)

@@ -71,7 +71,8 @@ def run_demo(chosen: Demo, records: int | None, seed: int, partitions: int, mast
         print("\n".join(chosen.summarize(_read(broker, chosen))))
     print("\nLook further:")
     for topic, (_, value_serde) in chosen.outputs.items():
-        serde = f" --value-serde {value_serde!r}" if repr(value_serde) in ("Long", "Json") else ""
+        named = repr(value_serde).removeprefix("serdes.")
+        serde = f" --value-serde {named}" if named in ("Long", "Json") else ""
         print(f"  headrace consume {topic} --from-beginning{serde} -b {config.broker_address}")
     print(f"  headrace topics list -b {config.broker_address}")
     print(f"  headrace describe headrace.demos.{chosen.name}:build_topology")

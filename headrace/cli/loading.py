@@ -26,9 +26,9 @@ def load_application(name: str, settings: Mapping[str, Any]) -> Streams:
     from headrace import Streams, StreamsConfig
 
     found = _find(name)
-    made = found if isinstance(found, Streams) else _as_topology(found, name)
-    if isinstance(made, Streams):
-        return made.with_settings(settings) if settings else made
+    if isinstance(found, Streams):
+        return found.with_settings(settings) if settings else found
+    made = _as_topology(found, name)
     module = name.partition(":")[0].rpartition(".")[2].replace("_", "-")
     named = {} if "HEADRACE_APPLICATION_ID" in os.environ else {"application_id": module}
     return Streams(made, StreamsConfig(**{**named, **settings}))
@@ -87,7 +87,11 @@ def _attribute(owner: Any, attribute: str, name: str) -> Any:
 
 
 def _as_topology(found: Any, name: str) -> Topology:
+    from headrace import Streams
+
     made = _call(found, name) if callable(found) else found
+    if isinstance(made, Streams):
+        return made.topology
     if isinstance(made, StreamsBuilder):
         return made.build()
     if isinstance(made, Topology):

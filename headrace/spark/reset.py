@@ -17,11 +17,6 @@ def reset_application(config: StreamsConfig) -> None:
     folder.lock()
     try:
         folder.remove()
-        broker = shared(config.broker_address)
-        broker.forget_application(config.application_id)
-        prefix = f"{config.application_id}-"
-        for topic in list(broker.topics()):
-            if topic.startswith(prefix) and topic.endswith(("-repartition", "-changelog")):
-                broker.delete_topic(topic)
+        shared(config.broker_address).forget_application(config.application_id)
     finally:
         folder.unlock()

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
-from headrace.spark.java import end_java, find_java, write_script
+from headrace.spark.java import end_java, find_java, python_path, worker_variables
 
 LOG_VARIABLE = "HEADRACE_SPARK_LOG"
 LOG_LEVELS = ("off", "error", "warn", "info", "debug")
@@ -50,10 +50,6 @@ _SQL_SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
 }
-_WORKER = """#!/bin/sh
-case $* in *.transform_with_state_driver_worker) exec >/dev/null ;; esac
-PYTHONPATH=$HEADRACE_WORKER_PYTHONPATH exec "$HEADRACE_WORKER_PYTHON" "$@"
-"""
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
 _log = logging.getLogger(__name__)
@@ -117,7 +113,7 @@ def _settings(config: StreamsConfig) -> dict[str, str]:
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executorEnv.PYTHONPATH": _python_path(),
+            "spark.executorEnv.PYTHONPATH": python_path(),
         }
     for name in _JAVA_OPTIONS if _is_local(config.master) else _JAVA_OPTIONS[:1]:
         settings[name] = f"{_log_options()} {given.pop(name, '')}".rstrip()
@@ -156,12 +152,6 @@ def _log_level() -> str:
     if level not in LOG_LEVELS:
         raise ConfigError(f"{LOG_VARIABLE}: expected one of {', '.join(LOG_LEVELS)}, got '{level}'")
     return level
-
-
-def _python_path() -> str:
-    """Return what this process imports from, so that the workers can import the same."""
-    entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path)
-    return os.pathsep.join(entry for entry in entries if os.pathsep not in entry and os.path.exists(entry))
 
 
 def _set(session: SparkSession, settings: Mapping[str, str], given: Iterable[str]) -> None:
@@ -250,21 +240,7 @@ def _variables(master: str) -> dict[str, str]:
     variables = {"JAVA_HOME": str(find_java()), "PYTHONHASHSEED": "0", "PYSPARK_DRIVER_PYTHON": sys.executable}
     if not _is_local(master):
         return variables | {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
-    return variables | _worker_variables() | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": _python_path()}
-
-
-def _worker_variables() -> dict[str, str]:
-    """Let workers import PySpark from where this process does, and keep one of them from printing what it does.
-
-    Spark puts a zip of it in front of their path, which takes a second to import, since nothing in it is compiled.
-    """
-    if os.name == "nt":
-        return {"PYSPARK_PYTHON": sys.executable}
-    return {
-        "PYSPARK_PYTHON": str(write_script("worker", "python", _WORKER) / "python"),
-        "HEADRACE_WORKER_PYTHON": sys.executable,
-        "HEADRACE_WORKER_PYTHONPATH": _python_path(),
-    }
+    return variables | worker_variables() | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": python_path()}
 
 
 @contextmanager

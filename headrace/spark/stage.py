@@ -17,7 +17,7 @@ from headrace.errors import HeadraceError, TaskError
 from headrace.spark.blocks import Block, Failure, Input, Report, failure, lanes_of
 from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
-from headrace.spark.images import PartOfImage, open_image
+from headrace.spark.images import PartOfImage, boot_id, open_image
 from headrace.spark.plan import Plan, Unit
 from headrace.spark.routing import FOR_THE_WRITER, Routes
 from headrace.state.builders import Store
@@ -95,7 +95,7 @@ def _run_stateful(
     unit, index = application.units[number]
     now = max(block.now for block in blocks)
     started = perf_counter()
-    image = open_image(application.image_dir / str(number))
+    image = open_image(application.image_dir / boot_id() / str(number))
     parts = _Parts(application, unit, index, image, now)
     parts.open_spaces()
     log = EpochLog(state, image, parts.spaces)
@@ -111,7 +111,8 @@ def _run_stateful(
         outputs = running.take_caused_outputs()
         dropped = running.dropped_records
         processed = perf_counter()
-        written = log.commit(changes, new_cells) if changes or new_cells != cells else 0
+        if changes or new_cells != cells:
+            log.commit(changes, new_cells)
         crash_point("after-state-write")
         kept = perf_counter()
         sent = list(application.routes.send(outputs, causes, str(number), 0, index, now))
@@ -122,7 +123,7 @@ def _run_stateful(
         "state_seconds": restored - started + kept - processed,
         "process_seconds": processed - restored + perf_counter() - kept,
         "state_bytes": image.total_bytes(),
-        "written_bytes": written,
+        "log_bytes": log.logged_bytes,
     }
     return [*sent, (FOR_THE_WRITER, Report(f"task {unit.number}_{index}", numbers))]
 

@@ -6,6 +6,7 @@ import logging
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -13,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
-from headrace.errors import ConfigError, HeadraceError, StreamsError, TopologyError
+from headrace.errors import ConfigError, HeadraceError, StreamsError, TopicError, TopologyError
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.metrics import Metrics
 from headrace.spark.reset import reset_application
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from headrace.spark.launch import Prepared, Running
 
 _log = logging.getLogger("headrace")
+_SOON_SECONDS, _SHORTEST_PAUSE, _LONGEST_PAUSE = 30.0, 0.1, 30.0
 _OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
+_OF_SPARK = ("Py4JJavaError", "PythonException", "StreamingQueryException", "SparkException")
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (.*)$")
 
 
@@ -85,6 +88,7 @@ class Streams:
         self._watcher: threading.Thread | None = None
         self._error: BaseException | None = None
         self._until_caught_up = False
+        self._launched, self._pause = 0.0, _SHORTEST_PAUSE
         self._closing = threading.Event()
         self._started_from: dict[str, dict[int, int]] = {}
 
@@ -94,6 +98,11 @@ class Streams:
     def state(self) -> StreamsState:
         """What the application is doing."""
         return self._state
+
+    @property
+    def topology(self) -> Topology:
+        """What it runs."""
+        return self._topology
 
     @property
     def error(self) -> BaseException | None:
@@ -124,8 +133,8 @@ class Streams:
 
         stop = threading.Event()
         before = _on_terminate(stop.set)
-        self._start(until_caught_up=until_caught_up)
         try:
+            self._start(until_caught_up=until_caught_up)
             with Progress(self._config.application_id, self.metrics, show=progress) as display:
                 while self._watcher is not None and self._watcher.is_alive() and not stop.is_set():
                     self._watcher.join(0.1)
@@ -170,7 +179,9 @@ class Streams:
     def with_settings(self, settings: Mapping[str, Any]) -> Streams:
         """Return the same application with other settings, not started."""
         own = {name: getattr(self._config, name) for name in self._config.model_fields_set}
-        return Streams(self._topology, StreamsConfig(**{**own, **settings}))
+        other = Streams(self._topology, StreamsConfig(**{**own, **settings}))
+        other._listener, other._handler = self._listener, self._handler
+        return other
 
     # -- watching ---------------------------------------------------------------------------------------------------
 
@@ -186,7 +197,11 @@ class Streams:
         prepared = self._prepared
         if prepared is None:
             return {}
-        return {topic: prepared.broker.end_offsets(topic) for topic in prepared.plan.input_topics()}
+        ends = {}
+        for topic in prepared.plan.input_topics():
+            with suppress(TopicError):  # deleted: the application says so itself
+                ends[topic] = prepared.broker.end_offsets(topic)
+        return ends
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -201,7 +216,7 @@ class Streams:
             try:
                 self._set_state(StreamsState.REBALANCING)
                 self._prepared = prepare(self._topology, self._config, self._folder)
-                self._started_from = self._prepared.broker.positions(self._config.application_id)
+                self._started_from = self._beginnings(self._prepared)
                 self._running = self._launch()
             except BaseException as error:
                 self._set_state(StreamsState.ERROR)
@@ -212,10 +227,18 @@ class Streams:
             self._watcher.daemon = True
             self._watcher.start()
 
+    def _beginnings(self, prepared: Prepared) -> dict[str, dict[int, int]]:
+        """Return where reading begins, as far as it is known before the first batch."""
+        known = prepared.broker.positions(self._config.application_id)
+        for topic in prepared.reading.latest:
+            known[topic] = {**prepared.broker.end_offsets(topic), **known.get(topic, {})}
+        return known
+
     def _launch(self) -> Running:
         from headrace.spark.launch import start_query
 
         assert self._prepared is not None
+        self._launched = time.monotonic()
         return start_query(self._prepared, self._folder, self._metrics, until_caught_up=self._until_caught_up)
 
     def _watch(self) -> None:
@@ -229,9 +252,11 @@ class Streams:
                 if error is not None and not self._goes_on_after(error):
                     self._end(error)
                     return
-                self._set_state(StreamsState.REBALANCING)
+                if not self._closing.is_set():
+                    self._set_state(StreamsState.REBALANCING)
                 self._running = self._launch()
-                self._set_state(StreamsState.RUNNING)
+                if not self._closing.is_set():
+                    self._set_state(StreamsState.RUNNING)
         except BaseException as error:
             self._end(_readable(error))
 
@@ -259,6 +284,10 @@ class Streams:
             raise StreamsError(f"the uncaught exception handler must return one of {known}, got {response!r}")
         if response is StreamThreadExceptionResponse.REPLACE_THREAD:
             _log.warning("%s: starting again after: %s", self._config.application_id, error)
+            # What fails at once is not tried again at once, so that a broker that is down is not called without end.
+            soon = time.monotonic() - self._launched < _SOON_SECONDS
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE) if soon else _SHORTEST_PAUSE
+            self._closing.wait(self._pause)
             return True
         return False
 
@@ -309,15 +338,13 @@ def _readable(error: BaseException) -> BaseException:
     if isinstance(error, HeadraceError) or not type(error).__module__.startswith(("pyspark", "py4j")):
         return error
     text = str(error)
-    lines = [line.strip() for line in text.splitlines()]
-    said = [match for line in lines if (match := _PYTHON_ERROR.match(line))]
-    if said:
-        name, message = said[-1].groups()
-        return StreamsError(
-            message if name.endswith(("TopicError", "StreamsError", "StateError")) else f"{name}: {message}"
-        )
     if "Python worker exited unexpectedly" in text or "Connection reset" in text:
         return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
+    lines = [line.strip() for line in text.splitlines()]
+    said = [match for line in lines if (match := _PYTHON_ERROR.match(line)) and match[1] not in _OF_SPARK]
+    if said:
+        name, message = said[-1].groups()
+        return StreamsError(message if name in _OURS else f"{name}: {message}")
     return StreamsError(f"Spark failed: {next((line for line in lines if line), type(error).__name__)}")
 
 

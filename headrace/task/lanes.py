@@ -2,8 +2,8 @@
 
 A lane is what came out of one place in order: a topic partition, or all that one task put out. Records carry their
 *cause*, which is where the record that set them off stands among all records of the application: the latest timestamp
-of its topic partition so far, then the order of arrival. Lanes are merged by cause. So a task takes records in the
-order in which they would have reached it one by one, however many of them come in one batch.
+of its topic partition so far, and the order of arrival of the record that had it. Lanes are merged by cause. So a task
+takes records in the order in which they would have reached it one by one, however many of them come in one batch.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ class Lane:
         """Return the lane of a topic that stands at the beginning: its records are their own causes."""
         times = np.fromiter(map(_timestamp, records), np.int64, len(records))
         sequences = np.fromiter(map(_sequence, records), np.int64, len(records))
-        return cls(topic, partition, records, Causes(np.maximum.accumulate(times), sequences))
+        latest = np.maximum.accumulate(times)
+        # A record that goes back in time comes right after the one that it is late for, as it does with one at a time.
+        reached = np.maximum.accumulate(np.where(latest == times, sequences, -1))
+        return cls(topic, partition, records, Causes(latest, reached))
 
 
 def joined(causes: Sequence[Causes]) -> Causes:

@@ -275,14 +275,15 @@ class Task:
         self, number: int, queue: InputQueue, records: Iterable[RawRecord]
     ) -> Iterator[tuple[int, int, int, int, InputQueue, Any, Any, RawRecord]]:
         """Read the records of a lane one ahead of the others; none before its time."""
-        latest = -1
+        latest, reached = -1, -1
         for raw in records:
             read = self._read(queue, raw)
             if read is not None:
                 key, value, timestamp = read
-                latest = max(latest, timestamp)
+                if timestamp >= latest:
+                    latest, reached = timestamp, raw[5]
                 queue.partition_time[0] = max(queue.partition_time[0], timestamp)
-                yield latest, raw[5], number, timestamp, queue, key, value, raw
+                yield latest, reached, number, timestamp, queue, key, value, raw
 
     def _take_in_hand(self, queue: InputQueue, raw: RawRecord) -> None:
         self.record.restore((queue.topic, queue.partition, raw[0], raw[4] or NO_HEADERS, raw[2], raw[3]))

