@@ -38,7 +38,7 @@ def wait_until_caught_up(app: Streams) -> None:
     while lag(app):
         if not app.state.is_running():
             app.run()  # raises what has ended it
-        time.sleep(0.005)
+        time.sleep(0.01)
 
 
 @contextmanager
@@ -200,7 +200,7 @@ def _bare_batches(batches: int) -> float:
             broker.produce("in", records)
             began = time.perf_counter()
             while done[0] < number:
-                time.sleep(0.005)
+                time.sleep(0.01)
             took.append(time.perf_counter() - began)
     finally:
         query.stop()

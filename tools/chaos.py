@@ -124,8 +124,10 @@ class Round:
         alone = point in IN_WORKERS and self.rng.random() < 0.5
         counter = self.folder / f"passed-{sum(kills.values())}"
         environment = dict(os.environ)
+        # A worker that dies alone does not end the application: it can be killed several times.
+        times = sorted(self.rng.sample(range(1, 30), 4)) if alone else [self.rng.randrange(1, 9)]
         if not undisturbed and point != "any moment":
-            environment["HEADRACE_CRASH"] = f"{point}@{self.rng.randrange(1, 9)}:{counter}"
+            environment["HEADRACE_CRASH"] = f"{point}@{','.join(map(str, times))}:{counter}"
         command = [sys.executable, "-m", "tools.chaos", "--child", self.name, str(self.folder)]
         command += [] if alone else ["--take-along"]
         process = subprocess.Popen(command, env=environment, start_new_session=True)
@@ -138,14 +140,13 @@ class Round:
             status = process.wait(300)
         finally:
             with_rest(process.pid)
+        if alone and "HEADRACE_CRASH" in environment and counter.exists():
+            kills[f"{point}, worker only"] += sum(number <= counter.stat().st_size for number in times)
         if status == -signal.SIGKILL:
             kills[point] += 1
             return False
         if status != 0:
             raise SystemExit(f"the application ended with status {status}: see above")
-        if alone and counter.exists() and "HEADRACE_CRASH" in environment:
-            wanted = int(environment["HEADRACE_CRASH"].partition("@")[2].partition(":")[0])
-            kills[f"{point}, worker only"] += counter.stat().st_size >= wanted
         return True
 
 

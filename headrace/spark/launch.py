@@ -147,8 +147,9 @@ def _identity(
         lineage, batch = committed
         if known is None or (known.lineage == lineage and not (folder.checkpoint / "offsets" / str(batch)).exists()):
             raise StreamsError(
-                f"application '{config.application_id}' has written {batch + 1} batches to its topics, but a checkpoint as "
-                f"new as that is not in '{folder.path}'. Set state_dir to where it is, or start over with: headrace reset {config.application_id}"
+                f"application '{config.application_id}' has written {batch + 1} batches to its topics, but there is no "
+                f"checkpoint as new as that in '{folder.path}'. Set state_dir to where it is, or start over with: "
+                f"headrace reset {config.application_id}"
             )
     if known is not None:
         return known

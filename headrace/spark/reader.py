@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
@@ -220,8 +221,16 @@ def batch_of(rows: Sequence[tuple[int, Block | bytes]]) -> pa.RecordBatch:
             if id(block) not in encoded:
                 encoded[id(block)] = encode(block)
             blocks.append(encoded[id(block)])
-    tasks = pa.array([task for task, _ in rows], pa.int32())
-    return pa.RecordBatch.from_arrays([tasks, pa.array(blocks, pa.binary())], schema=ARROW_SCHEMA)
+    # From buffers: `pa.array` would import pandas, which takes longer than all else before a first record.
+    ends = np.cumsum([0, *map(len, blocks)], dtype=np.int32)
+    numbers = np.fromiter((task for task, _ in rows), np.int32, len(rows))
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.Array.from_buffers(pa.int32(), len(rows), [None, pa.py_buffer(numbers)]),
+            pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(blocks))]),
+        ],
+        schema=ARROW_SCHEMA,
+    )
 
 
 def _offset(positions: Mapping[str, Mapping[int, int]], ids: dict[str, str], now: int) -> dict[str, Any]:
