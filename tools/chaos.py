@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,20 +96,46 @@ class Round:
     def address(self) -> str:
         return f"local:{self.folder}/topics.db"
 
-    def run(self) -> tuple[Counter[str], list[str]]:
-        """Return how often it was killed and how, and what is wrong with its output."""
+    def run(self, points: Sequence[str] = ()) -> tuple[Counter[str], list[str]]:
+        """Return how often it was killed and how, and what is wrong with its output.
+
+        With `points` it is killed at each of these in turn, otherwise as it happens.
+        """
+        made = self._prepare()
+        kills: Counter[str] = Counter()
+        for point in points:
+            self._start_and_kill(kills, point, first=True)
+        while not self._start_and_kill(kills, "" if points else self._choose(kills)):
+            pass
+        return kills, self._problems(made)
+
+    def run_undisturbed(self, environment: dict[str, str]) -> list[str]:
+        """Run it once, with an environment of its own; return what is wrong with its output."""
+        made = self._prepare()
+        process = self._popen(environment)
+        try:
+            status = process.wait(300)
+        finally:
+            with_rest(process.pid)
+        return self._problems(made) if status == 0 else [f"it ended with status {status}"]
+
+    def _prepare(self) -> list[Made]:
         made = list(self._make())
         with connect(self.address) as broker:
             for topic in [*INPUTS[self.name], *OUTPUTS[self.name]]:
                 broker.create_topic(topic, PARTITIONS)
             for topic in INPUTS[self.name]:
                 broker.produce(topic, [(key, value, time) for where, key, value, time in made if where == topic])
-        kills: Counter[str] = Counter()
-        while not self._start_and_kill(kills, undisturbed=sum(kills.values()) >= 8):
-            pass
+        return made
+
+    def _problems(self, made: list[Made]) -> list[str]:
         with connect(self.address) as broker:
             found = {topic: read(broker, topic) for topic in OUTPUTS[self.name]}
-        return kills, list(differences(expected(self.name, made), found))
+        return list(differences(expected(self.name, made), found))
+
+    def _popen(self, environment: dict[str, str], *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tools.chaos", "--child", self.name, str(self.folder), *options]
+        return subprocess.Popen(command, env=environment, start_new_session=True)
 
     def _make(self) -> Iterator[Made]:
         for number in range(self.records):
@@ -118,21 +144,25 @@ class Round:
             value = f"{number}-{text}" if self.name != "two-levels" else text
             yield topic, b"k%d" % self.rng.randrange(20), value.encode(), 1000 + number * 3
 
-    def _start_and_kill(self, kills: Counter[str], *, undisturbed: bool) -> bool:
-        """Run the application until it ends or dies; tell whether it came to its end."""
-        point = self.rng.choice([*POINTS, "any moment"])
-        alone = point in IN_WORKERS and self.rng.random() < 0.5
+    def _choose(self, kills: Counter[str]) -> str:
+        """Return where to kill it next; nowhere after so many times, for it must come to its end."""
+        return "" if sum(kills.values()) >= 8 else self.rng.choice([*POINTS, "any moment"])
+
+    def _start_and_kill(self, kills: Counter[str], point: str, *, first: bool = False) -> bool:
+        """Run the application until it ends or dies; tell whether it came to its end.
+
+        It dies the `first` time that it comes to the point, as a whole, or else at some other.
+        """
+        alone = not first and point in IN_WORKERS and self.rng.random() < 0.5
         counter = self.folder / f"passed-{sum(kills.values())}"
         environment = dict(os.environ)
         # A worker that dies alone does not end the application: it can be killed several times.
-        times = sorted(self.rng.sample(range(1, 30), 4)) if alone else [self.rng.randrange(1, 9)]
-        if not undisturbed and point != "any moment":
+        times = sorted(self.rng.sample(range(1, 30), 4)) if alone else [1 if first else self.rng.randrange(1, 9)]
+        if point in POINTS:
             environment["HEADRACE_CRASH"] = f"{point}@{','.join(map(str, times))}:{counter}"
-        command = [sys.executable, "-m", "tools.chaos", "--child", self.name, str(self.folder)]
-        command += [] if alone else ["--take-along"]
-        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        process = self._popen(environment, *([] if alone else ["--take-along"]))
         try:
-            if point == "any moment" and not undisturbed:
+            if point == "any moment":
                 try:
                     process.wait(self.rng.uniform(4, 16))
                 except subprocess.TimeoutExpired:

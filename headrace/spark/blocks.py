@@ -24,20 +24,37 @@ OutputRecord: TypeAlias = tuple[bytes | None, bytes | None, int, list[tuple[str,
 """(key, value, timestamp, headers)."""
 
 
+class Stretch(msgspec.Struct, array_like=True, tag=4, frozen=True):
+    """Records for a task to read: those of a topic partition from one offset to before another.
+
+    The task reads them where it processes them: they need not travel through Spark.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    now: int
+    """The wall clock of the batch."""
+
+    @property
+    def lane(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+
 class Input(msgspec.Struct, array_like=True, tag=0, gc=False):
-    """Records for a task: of a topic partition, or what another task sent to one of an internal topic."""
+    """Records that one task sends to another, in a partition of an internal topic; or nothing but the time."""
 
     topic: str
     partition: int
     lane: str
-    """Where they come from: a topic partition, or a task."""
+    """Where they come from: the task, and what of it."""
     index: int
     """Which block of its lane this is."""
     now: int
-    """The wall clock of the batch."""
     records: list[RawRecord]
     times: bytes = b""
-    """The times of their causes, when they are not their own causes."""
+    """The times of their causes."""
 
 
 class Output(msgspec.Struct, array_like=True, tag=1, gc=False):
@@ -68,10 +85,10 @@ class Failure(msgspec.Struct, array_like=True, tag=3):
     error: bytes
 
 
-Block: TypeAlias = Input | Output | Report | Failure
+Block: TypeAlias = Stretch | Input | Output | Report | Failure
 
 encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Input | Output | Report | Failure).decode
+_decode = msgspec.msgpack.Decoder(Stretch | Input | Output | Report | Failure).decode
 
 
 def decode(data: bytes) -> Block:
@@ -117,8 +134,6 @@ def lanes_of(blocks: Sequence[Input]) -> list[Lane]:
 def _lane(parts: list[Input]) -> Lane:
     first = parts[0]
     records = first.records if len(parts) == 1 else [record for part in parts for record in part.records]
-    if not first.times:
-        return Lane.of_source(first.topic, first.partition, records)
     times = np.concatenate([np.frombuffer(part.times, np.int64) for part in parts])
     sequences = np.fromiter((record[5] for record in records), np.int64, len(records))
     return Lane(first.topic, first.partition, records, Causes(times, sequences))

@@ -1,4 +1,4 @@
-"""The reader: one Spark data source over every broker, which hands out blocks."""
+"""The reader: one Spark data source over every broker, which hands each task the stretches of topics to read."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 
 from headrace.brokers.engine import shared
 from headrace.errors import TopicError
-from headrace.spark.blocks import SCHEMA, Block, Input, Report, encode
-from headrace.spark.crash import crash_point
+from headrace.spark.blocks import SCHEMA, Block, Input, Report, Stretch, encode
 from headrace.spark.routing import FOR_THE_WRITER
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class Share(InputPartition):
 
 
 class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches in the driver's helper process, and reads them in the workers.
+    """Plans batches, in a process beside the driver.
 
     An offset is {"topics": {topic: {partition: next offset}}, "ids": {topic: id}, "now": the batch's clock}. All that a
     batch depends on is in its offset, so a batch that runs again reads the same records and sees the same time.
@@ -174,26 +173,15 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        if partition.ticking:
-            yield batch_of([(task, Input("", 0, "clock", 0, partition.now, [])) for task in partition.ticking])
-            return
-        broker = shared(self._reading.address)
-        started, read, waited = time.perf_counter(), 0, 0.0
-        for wanted in partition.ranges:
-            lane = f"{wanted.topic}/{wanted.partition}"
-            for page in broker.read_rows(wanted.topic, wanted.partition, wanted.start, wanted.end):
-                block = Input(wanted.topic, wanted.partition, lane, page[0][0], partition.now, page)
-                read += len(page)
-                batch = batch_of([(task, block) for task in wanted.tasks])
-                before = time.perf_counter()
-                yield batch
-                waited += time.perf_counter() - before
-        crash_point("after-read")
+        rows: list[tuple[int, Block]] = [
+            (task, Input("", 0, "clock", 0, partition.now, [])) for task in partition.ticking
+        ]
         positions: Positions = {}
-        for done in partition.ranges:
-            positions.setdefault(done.topic, {})[done.partition] = done.end
-        numbers = {"records_read": float(read), "source_seconds": time.perf_counter() - started - waited}
-        yield batch_of([(FOR_THE_WRITER, Report("reader", numbers, positions))])
+        for wanted in partition.ranges:
+            stretch = Stretch(wanted.topic, wanted.partition, wanted.start, wanted.end, partition.now)
+            rows += [(task, stretch) for task in wanted.tasks]
+            positions.setdefault(wanted.topic, {})[wanted.partition] = wanted.end
+        yield batch_of([*rows, (FOR_THE_WRITER, Report("reader", {}, positions))])
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: what was read is noted with what was written."""

@@ -12,9 +12,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from headrace.brokers.engine import shared
 from headrace.config import StreamsConfig
 from headrace.errors import HeadraceError, TaskError
-from headrace.spark.blocks import Block, Failure, Input, Report, failure, lanes_of
+from headrace.spark.blocks import Block, Failure, Input, Report, Stretch, failure, lanes_of
 from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
 from headrace.spark.images import PartOfImage, boot_id, open_image
@@ -25,7 +26,8 @@ from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
 from headrace.task.collector import collector_paused
 from headrace.task.group import TaskGroup
-from headrace.task.lanes import Causes, Lane
+from headrace.task.lanes import Lane
+from headrace.task.sources import RawRecord
 from headrace.task.task import Task
 from headrace.topology.topology import SubTopology, Topology
 
@@ -65,13 +67,18 @@ class Application:
     """The unit of a task, and which of its tasks this is."""
     routes: Routes = None  # type: ignore[assignment]
 
+    def pages(self, stretch: Stretch) -> Iterator[list[RawRecord]]:
+        """Read records of a topic, page by page."""
+        broker = shared(self.config.broker_address)
+        return broker.read_rows(stretch.topic, stretch.partition, stretch.start, stretch.end)
+
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has."""
         return self.plan.partitions.get(topic, self.config.num_partitions)
 
 
 def run_stateful(
-    application: Application, number: int, blocks: Sequence[Input], state: EpochState
+    application: Application, number: int, blocks: Sequence[Input | Stretch], state: EpochState
 ) -> Iterator[tuple[int, Block]]:
     """Run a task of a stateful unit; an exception becomes a block, so that it reaches the user as it is."""
     try:
@@ -90,7 +97,7 @@ def failed(error: Exception) -> Failure:
 
 
 def _run_stateful(
-    application: Application, number: int, blocks: Sequence[Input], state: EpochState
+    application: Application, number: int, blocks: Sequence[Input | Stretch], state: EpochState
 ) -> list[tuple[int, Block]]:
     unit, index = application.units[number]
     now = max(block.now for block in blocks)
@@ -102,30 +109,43 @@ def _run_stateful(
     cells = log.restore()
     log.shorten()
     restored = perf_counter()
-    with closing(parts.build(cells)) as running, collector_paused():
-        lanes = lanes_of(blocks)
-        causes = running.process_lanes(lanes)
-        crash_point("mid-task")
-        running.advance_wall_clock(now)
-        changes, new_cells = parts.commit(running)
-        outputs = running.take_caused_outputs()
-        dropped = running.dropped_records
+    with collector_paused():
+        lanes = lanes_of([block for block in blocks if isinstance(block, Input)])
+        lanes += [lane for block in blocks if isinstance(block, Stretch) for lane in _read(application, block)]
+        crash_point("after-read")
+        read = perf_counter()
+        with closing(parts.build(cells)) as running:
+            causes = running.process_lanes(lanes)
+            crash_point("mid-task")
+            running.advance_wall_clock(now)
+            changes, new_cells = parts.commit(running)
+            outputs = running.take_caused_outputs()
+            dropped = running.dropped_records
         processed = perf_counter()
         if changes or new_cells != cells:
             log.commit(changes, new_cells)
         crash_point("after-state-write")
         kept = perf_counter()
         sent = list(application.routes.send(outputs, causes, str(number), 0, index, now))
+    mine = [lane for lane in lanes if lane.topic not in application.plan.internal]
     numbers = {
-        "records_in": sum(len(lane.records) for lane in lanes),
-        "records_out": len(outputs),
+        "records_read": sum(len(lane.records) for lane in mine if lane.topic in application.plan.readers),
         "dropped_records": dropped,
+        "source_seconds": read - restored,
         "state_seconds": restored - started + kept - processed,
-        "process_seconds": processed - restored + perf_counter() - kept,
+        "process_seconds": processed - read + perf_counter() - kept,
         "state_bytes": image.total_bytes(),
         "log_bytes": log.logged_bytes,
     }
     return [*sent, (FOR_THE_WRITER, Report(f"task {unit.number}_{index}", numbers))]
+
+
+def _read(application: Application, stretch: Stretch) -> Iterator[Lane]:
+    """Read a stretch of a topic partition as one lane."""
+    pages = list(application.pages(stretch))
+    if pages:
+        records = pages[0] if len(pages) == 1 else [record for page in pages for record in page]
+        yield Lane.of_source(stretch.topic, stretch.partition, records)
 
 
 class StatelessStage:
@@ -134,37 +154,53 @@ class StatelessStage:
     def __init__(self, application: Application) -> None:
         self._application = application
         self._tasks: dict[tuple[int, int], Task] = {}
-        self._latest: dict[str, int] = {}
-        self._counts: dict[str, int] = {}
-        self._numbers = {"records_in": 0.0, "records_out": 0.0, "dropped_records": 0.0, "process_seconds": 0.0}
+        self._sent: dict[str, int] = {}
+        self._numbers = {"records_read": 0.0, "dropped_records": 0.0, "source_seconds": 0.0, "process_seconds": 0.0}
 
-    def run(self, number: int, block: Input) -> Iterator[tuple[int, Block]]:
-        """Process one block."""
+    def run(self, number: int, block: Input | Stretch) -> Iterator[list[tuple[int, Block]]]:
+        """Process one block, page by page."""
         try:
-            started = perf_counter()
-            yield from self._run(number, block)
-            self._numbers["process_seconds"] += perf_counter() - started
+            with collector_paused():
+                for lane in self._timed(self._lanes(block)):
+                    started = perf_counter()
+                    sent = self._run(number, block, lane)
+                    self._numbers["process_seconds"] += perf_counter() - started
+                    if sent:
+                        yield sent
         except Exception as error:
-            yield FOR_THE_WRITER, failed(error)
+            yield [(FOR_THE_WRITER, failed(error))]
 
-    def _run(self, number: int, block: Input) -> list[tuple[int, Block]]:
+    def _lanes(self, block: Input | Stretch) -> Iterator[Lane]:
+        if isinstance(block, Input):
+            yield from lanes_of([block])
+            return
+        before = (-1, -1)
+        for page in self._application.pages(block):
+            lane = Lane.of_source(block.topic, block.partition, page, before)
+            before = lane.causes.last()
+            self._numbers["records_read"] += len(page)
+            yield lane
+        crash_point("after-read")
+
+    def _timed(self, lanes: Iterator[Lane]) -> Iterator[Lane]:
+        while True:
+            started = perf_counter()
+            lane = next(lanes, None)
+            self._numbers["source_seconds"] += perf_counter() - started
+            if lane is None:
+                return
+            yield lane
+
+    def _run(self, number: int, block: Input | Stretch, lane: Lane) -> list[tuple[int, Block]]:
         application = self._application
         unit, index = application.units[number]
-        with collector_paused():
-            lanes = lanes_of([block])
-            if not lanes:
-                return []
-            lane = self._in_time(block.lane, lanes[0])
-            task = self._task(unit, index, lane.topic, block.now)
-            causes = task.process_lanes([lane])
-            crash_point("mid-task")
-            outputs = task.take_caused_outputs()
-            name = f"{unit.number}:{block.lane}"
-            place = self._counts.get(name, block.index)
-            sent = list(application.routes.send(outputs, causes, name, place, index, block.now))
-        self._counts[name] = place + len(sent)
-        self._numbers["records_in"] += len(lane.records)
-        self._numbers["records_out"] += len(outputs)
+        task = self._task(unit, index, block.now)
+        causes = task.process_lanes([lane])
+        crash_point("mid-task")
+        name = f"{unit.number}:{block.lane}"
+        place = self._sent.get(name, 0 if isinstance(block, Stretch) else block.index)
+        sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, block.now))
+        self._sent[name] = place + len(sent)
         return sent
 
     def report(self) -> Iterator[tuple[int, Block]]:
@@ -173,18 +209,7 @@ class StatelessStage:
             self._numbers["dropped_records"] = sum(task.dropped_records for task in self._tasks.values())
             yield FOR_THE_WRITER, Report("stateless tasks", dict(self._numbers))
 
-    def _in_time(self, name: str, lane: Lane) -> Lane:
-        """Go on with the latest time of the lane's earlier blocks."""
-        before = self._latest.get(name)
-        times = lane.causes.times
-        if before is not None and len(times) and int(times[0]) < before:
-            times = times.clip(min=before)
-            lane = Lane(lane.topic, lane.partition, lane.records, Causes(times, lane.causes.sequences))
-        if len(times):
-            self._latest[name] = int(times[-1])
-        return lane
-
-    def _task(self, unit: Unit, index: int, topic: str, now: int) -> Task:
+    def _task(self, unit: Unit, index: int, now: int) -> Task:
         task = self._tasks.get((unit.number, index))
         if task is None:
             application = self._application

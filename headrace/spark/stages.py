@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headrace.spark.blocks import SCHEMA, Input, decode, encode
+from headrace.spark.blocks import SCHEMA, Input, Stretch, decode, encode
 from headrace.spark.epochs import Head
 from headrace.spark.reader import batch_of
 from headrace.spark.routing import FOR_THE_WRITER
@@ -64,9 +64,8 @@ def _stateless(packed: Packed, level: int) -> Callable[[Iterator[pa.RecordBatch]
                     yield batch_of([(task, data)])
                     continue
                 block = decode(data)
-                assert isinstance(block, Input)
-                sent = list(stage.run(task, block))
-                if sent:
+                assert isinstance(block, Input | Stretch)
+                for sent in stage.run(task, block):
                     yield batch_of(sent)
         report = list(stage.report())
         if report:
@@ -100,8 +99,7 @@ class TaskProcessor(StatefulProcessor):
             for block in data:
                 yield Row(task=task, block=block)
             return
-        blocks = [decode(block) for block in data]
-        inputs = [block for block in blocks if isinstance(block, Input)]
+        inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch)]
         passing = self._pass_numbers[task % len(self._pass_numbers)]
         for to, sent in run_stateful(application, task, inputs, SparkState(self._head, self._log)):
             yield Row(task=passing if to < 0 else to, block=encode(sent))

@@ -37,6 +37,10 @@ class Causes:
         """Return the causes of what the records with these ordinals put out."""
         return Causes(self.times[ordinals], self.sequences[ordinals])
 
+    def last(self) -> tuple[int, int]:
+        """Return the last one, which is also the latest."""
+        return int(self.times[-1]), int(self.sequences[-1])
+
     def __len__(self) -> int:
         return len(self.times)
 
@@ -54,13 +58,18 @@ class Lane:
     causes: Causes
 
     @classmethod
-    def of_source(cls, topic: str, partition: int, records: Sequence[RawRecord]) -> Lane:
-        """Return the lane of a topic that stands at the beginning: its records are their own causes."""
+    def of_source(
+        cls, topic: str, partition: int, records: Sequence[RawRecord], before: tuple[int, int] = (-1, -1)
+    ) -> Lane:
+        """Return the lane of a topic that stands at the beginning: its records are their own causes.
+
+        `before` is the last cause of the lane's records before these.
+        """
         times = np.fromiter(map(_timestamp, records), np.int64, len(records))
         sequences = np.fromiter(map(_sequence, records), np.int64, len(records))
-        latest = np.maximum.accumulate(times)
+        latest = np.maximum(np.maximum.accumulate(times), before[0])
         # A record that goes back in time comes right after the one that it is late for, as it does with one at a time.
-        reached = np.maximum.accumulate(np.where(latest == times, sequences, -1))
+        reached = np.maximum(np.maximum.accumulate(np.where(latest == times, sequences, -1)), before[1])
         return cls(topic, partition, records, Causes(latest, reached))
 
 

@@ -1,12 +1,13 @@
 """The engine without Spark: the same plan, stages, epoch log and order of outputs, with dicts where Spark has state."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from headrace import StreamsConfig, Topology
 from headrace.brokers.partitioning import partition_of
-from headrace.spark.blocks import Block, Failure, Input, Output, decode, encode, unpack_failure
+from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, decode, encode, unpack_failure
 from headrace.spark.epochs import Head
 from headrace.spark.identity import Identity
 from headrace.spark.plan import make_plan
@@ -43,17 +44,28 @@ class DictState:
         yield from list(self.parts)
 
 
+class OverLists(Application):
+    """An application whose topics are lists."""
+
+    @cached_property
+    def topics(self) -> dict[str, list[list[Row]]]:
+        return {}
+
+    def pages(self, stretch: Stretch) -> Iterator[list[Row]]:
+        yield self.topics[stretch.topic][stretch.partition][stretch.start : stretch.end]
+
+
 class BatchEngine:
     """Topics in lists, and batches of any size over them."""
 
     def __init__(self, topology: Topology, config: StreamsConfig, folder: Path, partitions: int = 1) -> None:
         self.topology, self.config, self.partitions = topology, config, partitions
-        self.topics: dict[str, list[list[Row]]] = {}
         sources = [node for node in topology.nodes.values() if isinstance(node, SourceNode)]
         known = {t: partitions for node in sources for t in node.topics if t not in topology.internal_topics}
         plan = make_plan(topology, config, known)
         numbers = Identity.new(3).take_up(plan, topology, config)
-        self.application = Application(topology, config, plan, numbers, {}, folder)
+        self.application = OverLists(topology, config, plan, numbers, {}, folder)
+        self.topics = self.application.topics
         self.states: dict[int, DictState] = {}
         self.read: dict[tuple[str, int], int] = {}
         self.now = 0
@@ -85,7 +97,7 @@ class BatchEngine:
                     passed.append((task, data))
             for task, blocks in mine.items():
                 state = self.states.setdefault(task, DictState())
-                inputs = [block for data in blocks if isinstance(block := decode(data), Input)]
+                inputs = [block for data in blocks if isinstance(block := decode(data), Input | Stretch)]
                 passed += _encoded(run_stateful(self.application, task, inputs, state))
             rows = passed
         made = [decode(data) for _, data in rows]
@@ -109,8 +121,9 @@ class BatchEngine:
         for task, data in rows:
             unit = self.application.units[task][0] if task >= 0 else None
             block = decode(data) if unit is not None and unit.level == level and not unit.stateful else None
-            if isinstance(block, Input):
-                yield from _encoded(stage.run(task, block))
+            if isinstance(block, Input | Stretch):
+                for sent in stage.run(task, block):
+                    yield from _encoded(iter(sent))
             else:
                 yield task, data
 
@@ -131,7 +144,8 @@ class BatchEngine:
         plan, numbers = self.application.plan, self.application.task_numbers
         for (topic, partition), rows in taken.items():
             self.read[topic, partition] = self.read.get((topic, partition), 0) + len(rows)
-            data = encode(Input(topic, partition, f"{topic}/{partition}", rows[0][0], self.now, rows))
+            first = rows[0][0]
+            data = encode(Stretch(topic, partition, first, first + len(rows), self.now))
             if topic in plan.readers:
                 unit = plan.units[plan.readers[topic]]
                 found.append((numbers[unit.number][plan.task_of(unit, partition)], data))

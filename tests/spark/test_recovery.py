@@ -1,0 +1,116 @@
+"""Killed at every named point, and by parts, an application puts out what an undisturbed one does."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace import serdes
+from headrace.spark.crash import POINTS
+from tests.spark.applications import Place, wait_for
+from tools.chaos import IN_WORKERS, Round, with_rest
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+
+def test_killed_at_every_named_point_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    kills, problems = Round("two-levels", tmp_path, random.Random(5), records=900).run(POINTS)
+
+    assert problems == []
+    assert sorted(kills) == sorted(POINTS)
+
+
+def test_workers_that_die_are_replaced_and_lose_and_double_nothing(tmp_path: Path) -> None:
+    chaos = Round("windowed", tmp_path, random.Random(6), records=900)
+    environment = dict(os.environ)
+    environment["HEADRACE_CRASH"] = " ".join(f"{point}@2,5:{tmp_path / point}" for point in IN_WORKERS)
+
+    assert chaos.run_undisturbed(environment) == []
+
+    assert {point: (tmp_path / point).stat().st_size >= 5 for point in IN_WORKERS} == dict.fromkeys(IN_WORKERS, True)
+
+
+CLUSTER = """
+import sys
+from headrace import StreamThreadExceptionResponse
+from tests.spark.applications import Place, word_count
+from tests.spark.test_recovery import joining
+from pathlib import Path
+
+if __name__ == "__main__":
+    place = Place(Path(sys.argv[1]), {"master": "local-cluster[2,1,1024]", "max_records_per_batch": 50})
+    app = place.streams(word_count() if sys.argv[2] == "words" else joining())
+    app.set_uncaught_exception_handler(lambda error: StreamThreadExceptionResponse.REPLACE_THREAD)
+    app.run(until_caught_up=True)
+"""
+
+
+def joining():  # type: ignore[no-untyped-def]
+    from headrace import JoinWindows, StreamsBuilder
+
+    builder = StreamsBuilder()
+    left, right = (builder.stream(topic, value_serde=serdes.String) for topic in ("left", "right"))
+    left.join(right, lambda one, other: f"{one}+{other}", window=JoinWindows(5, grace=1000)).to(
+        "pairs", value_serde=serdes.String
+    )
+    return builder.build()
+
+
+def start(folder: Path, what: str) -> subprocess.Popen[bytes]:
+    script = folder / "cluster.py"
+    script.write_text(CLUSTER, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen([sys.executable, str(script), str(folder), what], env=environment, start_new_session=True)
+
+
+def executors(group: int) -> list[int]:
+    """Return the process ids of the executors of a process group."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+            if b"CoarseGrainedExecutorBackend" in command and os.getpgid(int(process.name)) == group:
+                found.append(int(process.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def test_a_join_runs_on_separate_executors(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.create("left", "right", "pairs", partitions=2)
+    place.produce("left", *((f"k{number % 10}", f"l{number}", number * 10) for number in range(100)))
+    place.produce("right", *((f"k{number % 10}", f"r{number}", number * 10 + 1) for number in range(100)))
+
+    process = start(tmp_path, "pairs")
+    try:
+        assert process.wait(300) == 0
+    finally:
+        with_rest(process.pid)
+
+    assert sorted(value for _, value, _ in place.read("pairs")) == sorted(f"l{n}+r{n}" for n in range(100))
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds the executor in /proc")
+def test_the_word_count_goes_on_when_an_executor_is_killed(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.create("lines", "counts", partitions=2)
+    place.produce("lines", *((f"k{number}", f"w{number % 7} all", number) for number in range(1000)))
+
+    process = start(tmp_path, "words")
+    try:
+        wait_for(lambda: bool(place.read("counts", serdes.Long)), "the first output")
+        os.kill(executors(process.pid)[0], signal.SIGKILL)
+        assert process.wait(300) == 0
+    finally:
+        with_rest(process.pid)
+
+    by_word: dict[str, list[int]] = {}
+    for word, count, _ in place.read("counts", serdes.Long):
+        by_word.setdefault(word, []).append(count)
+    assert by_word["all"] == list(range(1, 1001))
+    assert all(counts == list(range(1, len(counts) + 1)) for counts in by_word.values())
