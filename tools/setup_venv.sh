@@ -20,10 +20,12 @@ fi
 
 install() {
     if [ -n "$uv" ]; then
-        "$uv" pip install --quiet --python "$venv/bin/python" "$@"
+        "$uv" pip install --quiet --compile-bytecode --python "$venv/bin/python" "$@"
     else
         "$venv/bin/python" -m pip install --quiet "$@"
     fi
 }
 install --require-hashes -r requirements.txt
 install --no-deps --no-build-isolation -e .
+# Spark starts several Pythons for a query, and each would compile the modules again where writing them is switched off.
+"$venv/bin/python" -m compileall -q headrace

@@ -108,6 +108,7 @@ def _settings(config: StreamsConfig) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",
+        "spark.driver.maxResultSize": "0",
         "spark.task.maxFailures": "1",
         "spark.speculation": "false",
         "spark.executorEnv.PYTHONHASHSEED": "0",
@@ -245,7 +246,7 @@ def _reason(error: Exception) -> str:
 
 def _import_ahead() -> None:
     """Import what PySpark will, while the JVM starts."""
-    for module in ("pandas", "pyarrow"):
+    for module in ("numpy", "pyarrow"):
         with suppress(ImportError):
             import_module(module)
 
