@@ -111,8 +111,7 @@ def count_script(records: Iterator[TopicRecord], write: Write) -> None:
 # -- W4: statistics per symbol and window ---------------------------------------------------------------------------
 
 
-def _add(key: str, trade: Any, statistics: Any) -> Any:
-    price = trade["price"]
+def _add(key: str, price: float, statistics: Any) -> Any:
     if statistics is None:
         return [1, price, price, price]
     number, total, low, high = statistics
@@ -123,7 +122,8 @@ def statistics() -> Topology:
     builder = StreamsBuilder()
     (
         builder.stream("in", key_serde=serdes.String, value_serde=serdes.Json)
-        .group_by(lambda key, trade: trade["symbol"], key_serde=serdes.String, value_serde=serdes.Json)
+        .map(lambda key, trade: (trade["symbol"], trade["price"]))
+        .group_by_key(key_serde=serdes.String, value_serde=serdes.Double)
         .windowed_by(TumblingWindows(WINDOW, grace=GRACE))
         .aggregate(lambda: None, _add, store="statistics")
         .to_stream()
@@ -145,7 +145,7 @@ def statistics_script(records: Iterator[TopicRecord], write: Write) -> None:
     for number, record in enumerate(records, 1):
         trade = _decode(record.value or b"")
         place = (trade["symbol"], record.timestamp // WINDOW * WINDOW)
-        windows[place] = _add("", trade, windows.get(place))
+        windows[place] = _add("", trade["price"], windows.get(place))
         changed[place] = record.timestamp
         if number % CHUNK == 0:
             write(results())

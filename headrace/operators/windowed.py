@@ -34,7 +34,12 @@ class WindowAggregate:
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         store, fail, dropped = context.store(self.store), context.fail, context.dropped
-        hold = context.cache(self.store, forward, self.send_old)
+
+        def forward_held(parts: tuple[Any, int, int], new: Any, old: Any, timestamp: int) -> None:
+            key, start, end = parts
+            forward(_new(Windowed, (key, _new(Window, (start, end)))), new, old, timestamp)
+
+        hold = context.cache(self.store, forward_held, self.send_old)
         if hold is not None and self.shared:
             # Kafka Streams' cache still shows windows that another step's records have pushed out of the store.
             store.keep_longer(store.retention)
@@ -71,12 +76,11 @@ class WindowAggregate:
                 return False
             if emit_on_close:
                 return True
-            windowed = _new(Windowed, (key, _new(Window, (start, end))))
             if hold is not None:
                 # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
-                hold(place, windowed, new, stored, timestamp if new is None else at)
+                hold(place, (key, start, end), new, stored, timestamp if new is None else at)
             else:
-                forward(windowed, new, old if send_old else None, at)
+                forward(_new(Windowed, (key, _new(Window, (start, end)))), new, old if send_old else None, at)
             return True
 
         def process(key: Any, value: Any, timestamp: int) -> None:

@@ -23,6 +23,9 @@ from headrace.spark.routing import FOR_THE_WRITER
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+_LEFTOVERS = 1.05
+"""How much larger than the limit a batch may be if it is the last one."""
+
 Positions = dict[str, dict[int, int]]
 ARROW_SCHEMA = pa.schema([("task", pa.int32()), ("block", pa.binary())])
 
@@ -127,7 +130,11 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for partition in range(len(tasks)):
                 before[topic].setdefault(partition, 0)
         wanted = {topic: before[topic] for topic in reading.tasks}
-        ends = shared(reading.address).plan_batch(wanted, reading.limit)
+        broker = shared(reading.address)
+        ends = {topic: broker.end_offsets(topic) for topic in wanted}
+        waiting = sum(end - wanted[topic].get(number, 0) for topic in ends for number, end in ends[topic].items())
+        # A batch of a few leftovers would cost as much as a large one.
+        ends = broker.plan_batch(wanted, None if waiting <= reading.limit * _LEFTOVERS else reading.limit)
         if self._until is not None:
             ends = {
                 topic: {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.brokers.partitioning import partition_of
+from headrace.brokers.partitioning import partition_of, partitions_of
 from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, OutputRecord, in_pieces
 from headrace.task.lanes import Causes
 from headrace.task.sources import RawRecord
@@ -65,14 +65,34 @@ class Routes:
                     yield readers[partition], Input(topic, partition, lane, place, now, sent, times.tobytes())
 
     def _sorted(self, outputs: Sequence[CausedOutput], sender: int) -> dict[tuple[str, int], list[CausedOutput]]:
-        found: dict[tuple[str, int], list[CausedOutput]] = {}
-        choose: Callable[[str, bytes | None, int], int] = self.choose_partition
+        """Return the outputs of each topic partition, in their order."""
+        by_topic: dict[str, list[CausedOutput]] = {}
         for output in outputs:
-            topic, partition = output[0], output[1]
-            place = (topic, choose(topic, output[2], sender) if partition is None else partition)
-            mine = found.get(place)
+            mine = by_topic.get(output[0])
             if mine is None:
-                found[place] = [output]
+                by_topic[output[0]] = [output]
             else:
                 mine.append(output)
+        found: dict[tuple[str, int], list[CausedOutput]] = {}
+        for topic, sent in by_topic.items():
+            chosen = self._choose(topic, sent, sender)
+            if len(set(chosen)) == 1:
+                found[topic, chosen[0]] = sent
+                continue
+            for output, partition in zip(sent, chosen):
+                mine = found.get((topic, partition))
+                if mine is None:
+                    found[topic, partition] = [output]
+                else:
+                    mine.append(output)
         return found
+
+    def _choose(self, topic: str, outputs: list[CausedOutput], sender: int) -> list[int]:
+        """Return the partition of each output to a topic; by their keys all at once, unless somebody else chose."""
+        count, suffix = self.partitions.get(topic, 0), self.key_suffixes.get(topic, 0)
+        if count > 1 and all(output[1] is None and output[2] is not None for output in outputs):
+            keys = [output[2] or b"" for output in outputs]
+            return partitions_of([key[:-suffix] for key in keys] if suffix else keys, count)
+        return [
+            self.choose_partition(topic, output[2], sender) if output[1] is None else output[1] for output in outputs
+        ]

@@ -16,6 +16,7 @@ from headrace.spark.epochs import Head
 from headrace.spark.reader import batch_of
 from headrace.spark.routing import FOR_THE_WRITER
 from headrace.spark.stage import Application, StatelessStage, run_stateful
+from headrace.task.collector import collector_paused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +64,8 @@ def _stateless(packed: Packed, level: int) -> Callable[[Iterator[pa.RecordBatch]
                 if not _is_for(application, task, level, stateful=False):
                     yield batch_of([(task, data)])
                     continue
-                block = decode(data)
+                with collector_paused():
+                    block = decode(data)
                 assert isinstance(block, Input | Stretch)
                 for sent in stage.run(task, block):
                     yield batch_of(sent)
@@ -99,7 +101,8 @@ class TaskProcessor(StatefulProcessor):
             for block in data:
                 yield Row(task=task, block=block)
             return
-        inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch)]
+        with collector_paused():
+            inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch)]
         passing = self._pass_numbers[task % len(self._pass_numbers)]
         for to, sent in run_stateful(application, task, inputs, SparkState(self._head, self._log)):
             yield Row(task=passing if to < 0 else to, block=encode(sent))

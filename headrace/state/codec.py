@@ -78,13 +78,13 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
         return pack(timestamp) + inner_encode(value)
 
     def decode(data: bytes) -> Any:
-        return ValueAndTimestamp(inner_decode(data[8:]), unpack(data)[0])
+        return new(ValueAndTimestamp, (inner_decode(data[8:]), unpack(data)[0]))
 
     if inner_thaw is None:
         return Codec(freeze, None, encode, decode)
 
     def thaw(entry: Any) -> Any:
-        return ValueAndTimestamp(inner_thaw(entry[0]), entry[1])
+        return new(ValueAndTimestamp, (inner_thaw(entry[0]), entry[1]))
 
     return Codec(freeze, thaw, encode, decode)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from sys import getsizeof
 from typing import Any
 
+from headrace.task.current_record import CurrentRecord
 from headrace.topology.nodes import Process
 
 # About what an entry costs beside its key and value.
@@ -15,8 +15,8 @@ _OVERHEAD = 200
 class RecordCache:
     """Hold back the updates of one store until the commit, or until they take too much memory.
 
-    The store itself has every update at once: only what goes downstream waits. `position` and `restore` keep what is
-    known of the record in hand, so that an update goes on as if it were that record's.
+    The store itself has every update at once: only what goes downstream waits. What is known of the record in hand is
+    kept with an update, so that it goes on as if it were that record's.
     """
 
     def __init__(
@@ -24,26 +24,29 @@ class RecordCache:
         forward: Process,
         send_old: bool,
         max_bytes: int,
-        position: Callable[[], Any],
-        restore: Callable[[Any], None],
+        record: CurrentRecord,
     ) -> None:
         self._forward = forward
         self._send_old = send_old
         self._max_bytes = max_bytes
-        self._position = position
-        self._restore = restore
-        self._entries: dict[bytes, tuple[Any, Any, Any, int, Any, int]] = {}
+        self._record = record
+        self._entries: dict[bytes, tuple[Any, ...]] = {}
         self._bytes = 0
 
     def put(self, raw_key: bytes, key: Any, new: Any, old: Any, timestamp: int) -> None:
         """Take an update; of several for a key the last goes on, at the place of the last."""
         size = len(raw_key) + getsizeof(new) + _OVERHEAD
         self._bytes += size
-        waiting = self._entries.pop(raw_key, None)
+        entries, at = self._entries, self._record
+        waiting = entries.pop(raw_key, None)
         if waiting is not None:
             old = waiting[2]
-            self._bytes -= waiting[5]
-        self._entries[raw_key] = (key, new, old, timestamp, self._position(), size)
+            self._bytes -= waiting[4]
+        # Of the record's position: without a call and another tuple for every update.
+        entries[raw_key] = (
+            key, new, old, timestamp, size,
+            at.topic, at.partition, at.offset, at.headers, at.raw_key, at.raw_value,
+        )  # fmt: skip
         if self._bytes > self._max_bytes:
             self.flush()
 
@@ -52,11 +55,12 @@ class RecordCache:
         if not self._entries:
             return
         entries, self._entries, self._bytes = self._entries, {}, 0
-        before = self._position()
+        record = self._record
+        before = record.position()
         try:
-            for key, new, old, timestamp, position, _ in entries.values():
+            for key, new, old, timestamp, _, *position in entries.values():
                 if new is not None or old is not None:
-                    self._restore(position)
+                    record.restore(position)
                     self._forward(key, new, old if self._send_old else None, timestamp)
         finally:
-            self._restore(before)
+            record.restore(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from headrace.records import Headers, RecordMetadata
@@ -31,7 +32,7 @@ class CurrentRecord:
         """Return everything, to be restored later."""
         return self.topic, self.partition, self.offset, self.headers, self.raw_key, self.raw_value
 
-    def restore(self, position: tuple[Any, ...]) -> None:
+    def restore(self, position: Sequence[Any]) -> None:
         """Go back to where `position` was taken."""
         self.topic, self.partition, self.offset, self.headers, self.raw_key, self.raw_value = position
 

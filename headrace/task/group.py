@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
-from headrace.task.lanes import Causes, Lane, joined, merge_order, taken_in, with_end
+from headrace.task.lanes import Causes, Lane, Numbers, joined, merge_order, taken_in, with_end
+from headrace.task.sources import RawRecord
 from headrace.task.task import CausedOutput, Commit, Task
 
 _target = itemgetter(0)
@@ -39,12 +39,8 @@ class TaskGroup:
         order = merge_order(causes)
         if order is not None:
             causes = causes.at(order)
-        tagged: list[tuple[tuple[str, int], Any]] = [
-            ((lane.topic, lane.partition), record) for lane in lanes for record in lane.records
-        ]
         ordinal = 0
-        for (topic, partition), run in groupby(taken_in(order, tagged), _target):
-            records = [record for _, record in run]
+        for (topic, partition), records in _runs(lanes, order):
             # What comes back must be dealt with before the next record: one at a time where something can.
             size = 1 if self._internal else len(records)
             for first in range(0, len(records), size):
@@ -123,3 +119,14 @@ class TaskGroup:
                 task for task in self.tasks if task.reads(topic) and (task.is_global or task.partition == partition)
             ]
         return found
+
+
+def _runs(lanes: Sequence[Lane], order: Numbers | None) -> Iterator[tuple[tuple[str, int], Sequence[RawRecord]]]:
+    """Walk the records in order, those that follow each other in one topic partition together."""
+    if order is None:
+        for lane in lanes:
+            yield (lane.topic, lane.partition), lane.records
+        return
+    tagged = [((lane.topic, lane.partition), record) for lane in lanes for record in lane.records]
+    for place, run in groupby(taken_in(order, tagged), _target):
+        yield place, [record for _, record in run]

@@ -375,8 +375,8 @@ class Task:
         """Return the cache of a store; the inputs of a cogroup share theirs, as they go on to the same step."""
         cache = self._caches.get(store)
         if cache is None:
-            limit, record = self.config.statestore_cache_max_bytes, self.record
-            cache = self._caches[store] = RecordCache(forward, send_old, limit, record.position, record.restore)
+            limit = self.config.statestore_cache_max_bytes
+            cache = self._caches[store] = RecordCache(forward, send_old, limit, self.record)
         return cache
 
     def _queue(self, topic: str, partition: int) -> InputQueue:

@@ -535,6 +535,10 @@ class Model:
             return NOT_PUT
         self.observed = max(self.observed, time)
         times = self.versions.setdefault(key, {})
+        if value is None and times.get(time) is not None and list(times) == [time]:
+            # A delete at the very time of the only version leaves no trace, as in Kafka Streams.
+            del times[time]
+            return None
         times[time] = value
         return min((other for other in times if other > time), default=None)
 
