@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from headrace import Streams, StreamsBuilder, StreamsConfig
 from headrace.brokers import Broker, connect
+from headrace.brokers.partitioning import partition_of
 from tests.conformance.running import CONFIG, Entry
 from tests.conformance.scenario import STRING, ScenarioTopology
 from tests.spark.applications import caught_up, wait_for
@@ -22,31 +23,29 @@ Outputs = dict[str, list[Entry]]
 class Engine(Protocol):
     """Runs scenarios."""
 
-    def takes(self, scenario: dict[str, Any]) -> bool:
-        """Tell whether the scenario means anything to this engine."""
-
     def run(self, scenario: dict[str, Any]) -> Outputs:
         """Return what comes out, by topic."""
 
 
 class InBatches:
-    """The engine's own code in this process, with batches of a size."""
+    """The engine's own code in this process, with batches of a size; over all partitions, or one `only`."""
 
-    def __init__(self, size: int | None) -> None:
-        self._size = size
+    def __init__(self, size: int | None, partitions: int = 1, only: int | None = None) -> None:
+        self._size, self._partitions, self._only = size, partitions, only
 
-    def takes(self, scenario: dict[str, Any]) -> bool:
+    @staticmethod
+    def takes(scenario: dict[str, Any]) -> bool:
         return is_in_time_order(scenario)
 
     def run(self, scenario: dict[str, Any]) -> Outputs:
         topology = ScenarioTopology(scenario["topology"])
         with tempfile.TemporaryDirectory() as folder:
-            engine = BatchEngine(topology.build(), CONFIG, Path(folder))
+            engine = BatchEngine(topology.build(), CONFIG, Path(folder), self._partitions)
             for entry in scenario["input"]:
                 if "advance_wall_clock" in entry:
                     engine.run(self._size)
                     engine.tick(engine.now + entry["advance_wall_clock"])
-                else:
+                elif self._takes_part(entry):
                     engine.produce(entry["topic"], raw(entry["key"]), raw(entry["value"]), entry["ts"], headers(entry))
             engine.run(self._size)
             return {
@@ -54,6 +53,9 @@ class InBatches:
                 for topic in topology.outputs
                 for rows in [engine.records(topic)]
             }
+
+    def _takes_part(self, entry: Entry) -> bool:
+        return self._only is None or partition_of(entry["key"].encode(), self._partitions) == self._only
 
 
 class OnSpark:
@@ -64,7 +66,7 @@ class OnSpark:
 
     def __init__(self, scenarios: list[dict[str, Any]], size: int | None, folder: Path) -> None:
         self._results: dict[str, Outputs] = {}
-        self._scenarios = {f"s{number}-": scenario for number, scenario in enumerate(filter(self.takes, scenarios))}
+        self._scenarios = {f"s{number}-": scenario for number, scenario in enumerate(scenarios)}
         builder = StreamsBuilder()
         outputs = {
             prefix: ScenarioTopology(prefixed(scenario["topology"], prefix), builder).outputs
@@ -101,7 +103,9 @@ class OnSpark:
                     broker.produce(prefix + entry["topic"], [record])
             wait_for(lambda: caught_up(app), "the engine to take in what it was given", 600, every=0.2)
 
-    def takes(self, scenario: dict[str, Any]) -> bool:
+    @staticmethod
+    def takes(scenario: dict[str, Any]) -> bool:
+        """Tell whether a scenario means something here: nobody can set the clock of a running application."""
         return is_in_time_order(scenario) and all("topic" in entry for entry in scenario["input"])
 
     def run(self, scenario: dict[str, Any]) -> Outputs:
