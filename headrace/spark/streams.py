@@ -28,6 +28,7 @@ _log = logging.getLogger("headrace")
 _SOON_SECONDS, _SHORTEST_PAUSE, _LONGEST_PAUSE = 30.0, 0.1, 30.0
 _OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
 _OF_SPARK = ("Py4JJavaError", "PythonException", "StreamingQueryException", "SparkException")
+_JAVA_CLASS = re.compile(r"^:? ?(?:[\w$]+\.)+[\w$]+: ")
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (.*)$")
 
 
@@ -345,7 +346,10 @@ def _readable(error: BaseException) -> BaseException:
     if said:
         name, message = said[-1].groups()
         return StreamsError(message if name in _OURS else f"{name}: {message}")
-    return StreamsError(f"Spark failed: {next((line for line in lines if line), type(error).__name__)}")
+    told = [
+        _JAVA_CLASS.sub("", line) for line in lines if line and not line.startswith("An error occurred while calling")
+    ]
+    return StreamsError(f"Spark failed: {told[0] if told else type(error).__name__}")
 
 
 def _on_terminate(stop: Callable[[], None]) -> Any:

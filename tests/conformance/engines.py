@@ -75,7 +75,7 @@ class OnSpark:
         config = StreamsConfig(
             application_id="conformance",
             state_dir=str(folder),
-            master="local[2]",
+            master="local[*]",
             default_key_serde=STRING,
             default_value_serde=STRING,
             statestore_cache_max_bytes=0,

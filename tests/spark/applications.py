@@ -31,7 +31,7 @@ class Place:
             **{
                 "application_id": "app",
                 "state_dir": str(self.folder),
-                "master": "local[2]",
+                "master": "local[*]",
                 "statestore_cache_max_bytes": 0,
                 "commit_interval_ms": 10,
                 **self.settings,

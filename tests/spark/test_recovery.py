@@ -14,7 +14,7 @@ from headrace.spark.crash import POINTS
 from tests.spark.applications import Place, wait_for
 from tools.chaos import IN_WORKERS, Round, with_rest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
 
 def test_killed_at_every_named_point_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
