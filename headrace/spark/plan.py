@@ -3,7 +3,7 @@
 A *unit* is what runs as one task per partition: a sub-topology, with the global tables it reads. Sub-topologies
 that send records in a circle through internal topics (a foreign-key join) are one unit with a single task for all
 partitions, so that a record and all that follows from it is done before the next one. A unit's *level* is the longest
-chain of repartitions before it: the tasks of one level run in one stage.
+chain of repartitions behind stateful units before it: the tasks of one level run in one stage, stateless ones first.
 """
 
 from __future__ import annotations
@@ -84,22 +84,27 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
     after = {sub.id: [other.id for other in ordinary if writes[sub.id] & reads[other.id]] for sub in ordinary}
     circles = _strongly_connected(after)
     in_circle = {sub: number for number, circle in enumerate(circles) for sub in circle}
+    tables = [_global_subs(topology, [subs[sub] for sub in circle], subs) for circle in circles]
+    stateful = [
+        bool(table) or any(needs_state(topology, subs[sub], config) for sub in circle)
+        for circle, table in zip(circles, tables)
+    ]
     levels: list[int] = [0] * len(circles)
     for number, circle in enumerate(circles):  # in topological order: what feeds a circle comes before it
-        for sub in circle:
-            for other in after[sub]:
-                if in_circle[other] != number:
-                    levels[in_circle[other]] = max(levels[in_circle[other]], levels[number] + 1)
+        for following in {in_circle[other] for sub in circle for other in after[sub]} - {number}:
+            # A level's stateless units run before its stateful ones.
+            step = 0 if stateful[following] and not stateful[number] else 1
+            levels[following] = max(levels[following], levels[number] + step)
     units: list[Unit] = []
-    for circle, level in sorted(zip(circles, levels), key=lambda entry: min(entry[0])):
-        needed = _global_subs(topology, [subs[sub] for sub in circle], subs)
+    for number in sorted(range(len(circles)), key=lambda number: min(circles[number])):
+        circle = circles[number]
         units.append(
             Unit(
                 number=len(units),
                 subs=tuple(sorted(circle)),
-                global_subs=needed,
-                level=level,
-                stateful=bool(needed) or any(needs_state(topology, subs[sub], config) for sub in circle),
+                global_subs=tables[number],
+                level=levels[number],
+                stateful=stateful[number],
                 together=len(circle) > 1 or circle[0] in after[circle[0]],
                 partitions=max(counts[topic] for sub in circle for topic in reads[sub]),
             )

@@ -32,14 +32,14 @@ def test_a_stateless_topology_is_one_unit_without_state() -> None:
     assert made.stateful_levels() == []
 
 
-def test_a_repartition_starts_the_next_level() -> None:
+def test_a_repartition_behind_a_store_starts_the_next_level() -> None:
     builder = StreamsBuilder()
     words = builder.stream("lines").group_by(lambda key, value: value).count(store="words")
     words.group_by(lambda key, count: (count, key)).count(store="counts").to_stream().to("out")
 
     made = plan(builder, lines=3)
 
-    assert [(unit.level, unit.stateful) for unit in made.units] == [(0, False), (1, True), (2, True)]
+    assert [(unit.level, unit.stateful) for unit in made.units] == [(0, False), (0, True), (1, True)]
     assert made.partitions["app-words-repartition"] == 3
     assert made.partitions["app-counts-repartition"] == 3
     assert made.readers["app-words-repartition"] == 1
@@ -53,7 +53,7 @@ def test_a_level_is_the_longest_chain_before_it() -> None:
 
     made = plan(builder, **{"in": 2})
 
-    assert [unit.level for unit in made.units] == [0, 1]
+    assert [unit.level for unit in made.units] == [0, 0]
     assert made.units[1].together  # it writes what it reads
 
 

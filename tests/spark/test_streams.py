@@ -1,11 +1,13 @@
 """The life of an application on Spark."""
 
 import re
+from typing import Any
 
 import pytest
 
 from headrace import (
     ConfigError,
+    Materialized,
     Processor,
     PunctuationType,
     Record,
@@ -14,6 +16,7 @@ from headrace import (
     StreamsState,
     StreamThreadExceptionResponse,
     TaskError,
+    Topology,
     TopologyError,
     serdes,
 )
@@ -266,3 +269,61 @@ def test_dead_letters_go_to_a_topic_that_is_made_for_them(place: Place) -> None:
 
     assert place.read("bad") == [("k", "two", 2)]
     assert app.metrics()["dropped_records_total"] == 1
+
+
+def test_a_changed_topology_goes_on_with_the_stores_that_fit(place: Place) -> None:
+    def changed(value_serde: Any) -> Topology:
+        builder = StreamsBuilder()
+        builder.stream("others").group_by_key().count(store="others").to_stream().to("other-counts")
+        words = builder.stream("lines", value_serde=serdes.String).flat_map_values(str.split)
+        grouped = words.filter(lambda key, word: word != "b").group_by(
+            lambda key, word: word, value_serde=serdes.String, name="counts"
+        )
+        if value_serde is None:
+            grouped.count(store="counts").to_stream().to("counts", value_serde=serdes.Long)
+        else:
+            kept = Materialized("counts", value_serde=value_serde)
+            grouped.reduce(lambda one, other: other, store=kept).to_stream().to("counts", value_serde=value_serde)
+        return builder.build()
+
+    place.create("lines", "others")
+    place.produce("lines", (None, "a b", 1))
+    place.streams(word_count()).run(until_caught_up=True)
+    place.produce("lines", (None, "a b", 2))
+
+    place.streams(changed(None)).run(until_caught_up=True)
+    assert place.read("counts", serdes.Long) == [("a", 1, 1), ("b", 1, 1), ("a", 2, 2)]
+
+    with pytest.raises(StreamsError, match="store 'counts' has changed"):
+        place.streams(changed(serdes.String)).run(until_caught_up=True)
+
+    place.settings["drop_stores"] = ["counts"]
+    place.produce("lines", (None, "z", 3))
+    place.streams(changed(serdes.String)).run(until_caught_up=True)
+    with place.broker() as broker:
+        assert [(record.key, record.value) for record in broker.records("counts")][-1] == (b"z", b"z")
+
+
+def test_a_topic_made_anew_is_not_taken_for_the_old_one(place: Place) -> None:
+    place.create("lines")
+    place.produce("lines", (None, "a", 1))
+    place.streams(word_count()).run(until_caught_up=True)
+    with place.broker() as broker:
+        broker.delete_topic("lines")
+    place.create("lines")
+    place.produce("lines", (None, "a", 2), (None, "b", 3))
+
+    with pytest.raises(StreamsError, match="topic 'lines' was deleted and made anew"):
+        place.streams(word_count()).run(until_caught_up=True)
+
+
+def test_a_checkpoint_that_is_gone_is_not_a_new_beginning(place: Place) -> None:
+    import shutil
+
+    place.create("lines")
+    place.produce("lines", (None, "a", 1))
+    place.streams(word_count()).run(until_caught_up=True)
+    shutil.rmtree(place.folder / "app" / "checkpoint")
+
+    with pytest.raises(StreamsError, match="no checkpoint as new as that"):
+        place.streams(word_count()).run(until_caught_up=True)
