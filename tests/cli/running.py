@@ -1,6 +1,7 @@
 """Run `headrace`: inside this process, or as the command that users run."""
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -47,7 +48,13 @@ def started(*arguments: str) -> "subprocess.Popen[str]":
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": ""},
+        preexec_fn=_hear_interrupts,
     )
+
+
+def _hear_interrupts() -> None:
+    # A shell lets what it starts in the background ignore them, and so would the command.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def topics() -> Broker:

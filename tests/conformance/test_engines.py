@@ -16,7 +16,7 @@ from tests.conformance.vectors import recorded_scenarios
 
 SIZES: dict[str, int | None] = {"one by one": 1, "by sevens": 7, "all at once": None}
 SCENARIOS = {scenario["id"]: scenario for scenario in recorded_scenarios()}
-EVERY = {"one by one": 60, "by sevens": 12, "all at once": 1}
+EVERY = {"one by one": 100, "by sevens": 24, "all at once": 1}
 """Of so many scenarios one runs on Spark."""
 
 
