@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -46,26 +47,30 @@ class Application:
     generations: dict[str, int]
     image_dir: Path
 
-    def __post_init__(self) -> None:
-        plan, numbers = self.plan, self.task_numbers
-        subs = {sub.id: sub for sub in self.topology.sub_topologies()}
-        units = {number: (unit, task) for unit in plan.units for task, number in enumerate(numbers[unit.number])}
-        tasks = {
-            topic: [numbers[unit][plan.task_of(plan.units[unit], n)] for n in range(plan.partitions[topic])]
-            for topic, unit in plan.readers.items()
-            if topic in plan.internal and not plan.units[unit].together
-        }
-        for topic, unit in plan.readers.items():
-            if topic in plan.internal and plan.units[unit].together:
-                tasks[topic] = [numbers[unit][0]] * plan.partitions[topic]
-        object.__setattr__(self, "subs", subs)
-        object.__setattr__(self, "units", units)
-        object.__setattr__(self, "routes", Routes(plan.partitions, tasks, plan.key_suffixes))
+    @cached_property
+    def subs(self) -> Mapping[int, SubTopology]:
+        """The sub-topologies by their ids."""
+        return {sub.id: sub for sub in self.topology.sub_topologies()}
 
-    subs: Mapping[int, SubTopology] = None  # type: ignore[assignment]
-    units: Mapping[int, tuple[Unit, int]] = None  # type: ignore[assignment]
-    """The unit of a task, and which of its tasks this is."""
-    routes: Routes = None  # type: ignore[assignment]
+    @cached_property
+    def units(self) -> Mapping[int, tuple[Unit, int]]:
+        """The unit of a task, and which of its tasks this is."""
+        return {
+            number: (unit, task)
+            for unit in self.plan.units
+            for task, number in enumerate(self.task_numbers[unit.number])
+        }
+
+    @cached_property
+    def routes(self) -> Routes:
+        """The way of what tasks put out."""
+        plan = self.plan
+        tasks = {
+            topic: [self.task_numbers[unit][plan.task_of(plan.units[unit], n)] for n in range(plan.partitions[topic])]
+            for topic, unit in plan.readers.items()
+            if topic in plan.internal
+        }
+        return Routes(plan.partitions, tasks, plan.key_suffixes)
 
     def pages(self, stretch: Stretch) -> Iterator[list[RawRecord]]:
         """Read records of a topic, page by page."""
