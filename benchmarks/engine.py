@@ -37,7 +37,7 @@ def wait_until_caught_up(app: Streams) -> None:
     """Wait until everything is committed."""
     while lag(app):
         if not app.state.is_running():
-            app.run()  # raises what has ended it
+            raise RuntimeError(f"the application is {app.state.value}") from app.error
         time.sleep(0.01)
 
 

@@ -15,7 +15,7 @@ __all__ = ["build_topology"]
 
 def main() -> None:
     # Only the engine needs Spark; the topology can be imported, tested and described without it.
-    from headrace import Streams  # type: ignore[attr-defined, unused-ignore]
+    from headrace import Streams
 
     with TemporaryDirectory(prefix="word-count-") as folder:
         address = f"local:{folder}/topics.db"

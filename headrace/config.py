@@ -15,6 +15,7 @@ from headrace.errors import ConfigError, HeadraceError
 from headrace.handlers import Handler, LogAndContinue, LogAndFail
 from headrace.properties import settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
+from headrace.serdes.deferred import Deferred
 from headrace.topology.timestamps import (
     FailOnInvalidTimestamp,
     LogAndSkipOnInvalidTimestamp,
@@ -130,6 +131,16 @@ class StreamsConfig(BaseSettings):
         'a'
         """
         return cls(**settings_of(properties, cls.model_fields))
+
+    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+        """Return a serde, or the default of the "key" or "value" where there is none.
+
+        >>> StreamsConfig(application_id="a").serde(None, "key")
+        serdes.String
+        """
+        if serde is None:
+            return self.default_key_serde if part == "key" else self.default_value_serde  # type: ignore[no-any-return]
+        return serde.build(self.serde) if isinstance(serde, Deferred) else serde
 
     @property
     def broker_address(self) -> str:

@@ -42,8 +42,14 @@ class Stretch(msgspec.Struct, array_like=True, tag=4, frozen=True):
         return f"{self.topic}/{self.partition}"
 
 
+class Tick(msgspec.Struct, array_like=True, tag=5, frozen=True):
+    """The time, for a task with punctuations by the wall clock, whether records come or not."""
+
+    now: int
+
+
 class Input(msgspec.Struct, array_like=True, tag=0, gc=False):
-    """Records that one task sends to another, in a partition of an internal topic; or nothing but the time."""
+    """Records that one task sends to another, in a partition of an internal topic."""
 
     topic: str
     partition: int
@@ -53,7 +59,7 @@ class Input(msgspec.Struct, array_like=True, tag=0, gc=False):
     """Which block of its lane this is."""
     now: int
     records: list[RawRecord]
-    times: bytes = b""
+    times: bytes
     """The times of their causes."""
 
 
@@ -85,10 +91,11 @@ class Failure(msgspec.Struct, array_like=True, tag=3):
     error: bytes
 
 
-Block: TypeAlias = Stretch | Input | Output | Report | Failure
+ForTask: TypeAlias = Stretch | Input | Tick
+Block: TypeAlias = Stretch | Input | Tick | Output | Report | Failure
 
 encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Stretch | Input | Output | Report | Failure).decode
+_decode = msgspec.msgpack.Decoder(Stretch | Input | Tick | Output | Report | Failure).decode
 
 
 def decode(data: bytes) -> Block:
@@ -103,12 +110,9 @@ def failure(error: BaseException) -> Failure:
         pickle.loads(packed)
         return Failure(packed)
     except Exception:
-        text = f"{type(error).__name__}: {error}"
-        kept = type(error) if isinstance(error, HeadraceError) else StreamsError
-        cause = (
-            None if error.__cause__ is None else StreamsError(f"{type(error.__cause__).__name__}: {error.__cause__}")
-        )
-        return Failure(pickle.dumps((kept(str(error) if kept is type(error) else text), cause)))
+        kept = type(error)(str(error)) if isinstance(error, HeadraceError) else StreamsError(_named(error))
+        cause = None if error.__cause__ is None else StreamsError(_named(error.__cause__))
+        return Failure(pickle.dumps((kept, cause)))
 
 
 def _named(error: BaseException) -> str:
@@ -126,8 +130,7 @@ def lanes_of(blocks: Sequence[Input]) -> list[Lane]:
     """Put the blocks of a batch in order and join those of a lane."""
     by_lane: dict[tuple[str, str, int], list[Input]] = {}
     for block in sorted(blocks, key=lane_order):
-        if block.records:
-            by_lane.setdefault((block.lane, block.topic, block.partition), []).append(block)
+        by_lane.setdefault((block.lane, block.topic, block.partition), []).append(block)
     return [_lane(parts) for parts in by_lane.values()]
 
 

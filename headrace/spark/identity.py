@@ -106,9 +106,8 @@ class Identity:
                 self._check_unit(unit, found, topology, levels)
             tasks = list(found.tasks) if found is not None else []
             while len(tasks) < unit.tasks:
-                number = _next_number(
-                    used, (unit.number + len(tasks)) % self.shuffle_partitions, self.shuffle_partitions
-                )
+                wanted = (unit.number + len(tasks)) % self.shuffle_partitions
+                number = first_number(wanted, self.shuffle_partitions, used)
                 used.add(number)
                 tasks.append(number)
             numbers[unit.number] = tasks[: unit.tasks]
@@ -162,9 +161,9 @@ class Identity:
                 "state cannot be brought together. Start over with headrace reset"
             )
         if with_stores:
-            missing = set(with_stores[0].stores) - stores - (set(self.generations) - set(self.stores))
-            if missing & set(topology.stores):
-                apart = ", ".join(f"'{name}'" for name in sorted(missing))
+            moved = (set(with_stores[0].stores) - stores) & set(topology.stores)
+            if moved:
+                apart = ", ".join(f"'{name}'" for name in sorted(moved))
                 raise StreamsError(
                     f"the stores {apart} belong to another sub-topology now than in the checkpoint: their state cannot "
                     "be taken apart. Start over with headrace reset"
@@ -213,25 +212,15 @@ def fingerprint(topology: Topology, name: str, config: StreamsConfig) -> str:
     return _ADDRESS.sub("", f"{builder.kind}: {options}")
 
 
-def task_number(partition: int, shuffle_partitions: int, skip: int = 0) -> int:
-    """Return a number that Spark's hash puts into a shuffle partition.
+def first_number(partition: int, shuffle_partitions: int, used: set[int], step: int = 1) -> int:
+    """Return the first unused number, counting from 0 by steps, that Spark's hash puts into a shuffle partition.
 
-    >>> [spark_partition(task_number(wanted, 3), 3) for wanted in range(3)]
+    >>> [spark_partition(first_number(wanted, 3, set(), -1), 3) for wanted in range(3)]
     [0, 1, 2]
     """
-    found = -1
-    number = -1
-    while found < skip:
-        number += 1
-        if spark_partition(number, shuffle_partitions) == partition:
-            found += 1
-    return number
-
-
-def _next_number(used: set[int], partition: int, shuffle_partitions: int) -> int:
     number = 0
     while number in used or spark_partition(number, shuffle_partitions) != partition:
-        number += 1
+        number += step
     return number
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -14,7 +13,7 @@ from headrace.brokers.engine import EngineBroker, Run, shared
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopicError
 from headrace.spark.folder import ApplicationFolder
-from headrace.spark.identity import Identity, task_number
+from headrace.spark.identity import Identity, first_number
 from headrace.spark.metrics import Metrics
 from headrace.spark.plan import Plan, Unit, make_plan
 from headrace.spark.reader import Reading, TopicsSource
@@ -38,7 +37,8 @@ class Prepared:
     identity: Identity
     broker: EngineBroker
     session: SparkSession
-    pass_numbers: list[int]
+    passing: list[int]
+    """Numbers for what no task takes, one in each shuffle partition."""
 
     @property
     def plan(self) -> Plan:
@@ -61,7 +61,7 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     application = Application(topology, config, plan, numbers, dict(identity.generations), folder.images)
     session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
     count = identity.shuffle_partitions
-    passing = [-1 - task_number(number, count) for number in range(count)]
+    passing = [first_number(partition, count, {0}, step=-1) for partition in range(count)]
     reading = _reading(application, folder, session.sparkContext.defaultParallelism)
     return Prepared(application, reading, identity, broker, session, passing)
 
@@ -75,7 +75,7 @@ def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics,
     prepared.session.dataSource.register(TopicsSource)
     rows = prepared.session.readStream.format("headrace").option("reading", prepared.reading.dumps()).load()
     packed = Packed(f"{config.application_id} {run.run} {uuid4().hex}", application)
-    stages = chain(rows, packed, application, prepared.pass_numbers)
+    stages = chain(rows, packed, application, prepared.passing)
     starting = (
         stages.writeStream.queryName(f"{config.application_id}-{run.run}")
         .foreachBatch(writer)
@@ -217,8 +217,8 @@ def _ticking(application: Application) -> tuple[list[int], int]:
 
 def _wall_clock_intervals(application: Application, unit: Unit, sub: int) -> list[int]:
     topology, tables = application.topology, {}
-    nodes: Mapping[str, object] = topology.nodes
-    if not any(getattr(nodes[name], "supplier", None) for name in application.subs[sub].nodes):
+    nodes = [topology.nodes[name] for name in application.subs[sub].nodes]
+    if not any(isinstance(node, ProcessorNode) and node.supplier is not None for node in nodes):
         return []
     for table in unit.global_subs:
         tables.update(Task(topology, application.subs[table], application.config).stores)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 
 from headrace.brokers.engine import shared
 from headrace.errors import TopicError
-from headrace.spark.blocks import SCHEMA, Block, Input, Report, Stretch, encode
+from headrace.spark.blocks import SCHEMA, Block, Report, Stretch, Tick, encode
 from headrace.spark.routing import FOR_THE_WRITER
 
 if TYPE_CHECKING:
@@ -69,24 +68,12 @@ class TopicsSource(DataSource):
         return TopicsReader(Reading.loads(self.options["reading"]))
 
 
-@dataclass(frozen=True)
-class Range:
-    """A stretch of a topic partition, for the tasks that take it."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
-    tasks: list[int]
-
-
 @dataclass
 class Share(InputPartition):
-    """What one Spark task reads."""
+    """What one Spark task hands out: stretches, each with the tasks that take it, and the time to those that tick."""
 
-    now: int
-    ranges: list[Range]
-    ticking: list[int]
+    stretches: list[tuple[Stretch, list[int]]]
+    ticks: list[tuple[int, Tick]]
 
 
 class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -131,10 +118,10 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 before[topic].setdefault(partition, 0)
         wanted = {topic: before[topic] for topic in reading.tasks}
         broker = shared(reading.address)
-        ends = {topic: broker.end_offsets(topic) for topic in wanted}
-        waiting = sum(end - wanted[topic].get(number, 0) for topic in ends for number, end in ends[topic].items())
-        # A batch of a few leftovers would cost as much as a large one.
-        ends = broker.plan_batch(wanted, None if waiting <= reading.limit * _LEFTOVERS else reading.limit)
+        ends = broker.plan_batch(wanted, None)
+        waiting = sum(end - wanted[topic][number] for topic in ends for number, end in ends[topic].items())
+        if waiting > reading.limit * _LEFTOVERS:  # a batch of a few leftovers would cost as much as a large one
+            ends = broker.plan_batch(wanted, reading.limit)
         if self._until is not None:
             ends = {
                 topic: {
@@ -150,7 +137,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading, before, after, now = self._reading, _positions(start), _positions(end), int(end["now"])
-        ranges = []
+        stretches = []
         for topic, tasks in reading.tasks.items():
             for partition, wanting in enumerate(tasks):
                 first = before.get(topic, {}).get(partition)
@@ -158,9 +145,10 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     first = self._beginnings([topic])[topic].get(partition, 0)
                 last = after.get(topic, {}).get(partition, first)
                 if last > first:
-                    ranges.append(Range(topic, partition, first, last, wanting))
-        shares = [Share(now, mine, []) for mine in share_out(ranges, reading.readers)]
-        return [*shares, Share(now, [], reading.ticking)] if reading.ticking else shares
+                    stretches.append((Stretch(topic, partition, first, last, now), wanting))
+        shares = [Share(mine, []) for mine in share_out(stretches, reading.readers)]
+        ticks = [(task, Tick(now)) for task in reading.ticking]
+        return [*shares, Share([], ticks)] if ticks else shares
 
     def _ids(self) -> dict[str, str]:
         broker = shared(self._reading.address)
@@ -180,27 +168,23 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        rows: list[tuple[int, Block]] = [
-            (task, Input("", 0, "clock", 0, partition.now, [])) for task in partition.ticking
-        ]
         positions: Positions = {}
-        for wanted in partition.ranges:
-            stretch = Stretch(wanted.topic, wanted.partition, wanted.start, wanted.end, partition.now)
-            rows += [(task, stretch) for task in wanted.tasks]
-            positions.setdefault(wanted.topic, {})[wanted.partition] = wanted.end
-        yield batch_of([*rows, (FOR_THE_WRITER, Report("reader", {}, positions))])
+        for stretch, _ in partition.stretches:
+            positions.setdefault(stretch.topic, {})[stretch.partition] = stretch.end
+        rows = [(task, stretch) for stretch, tasks in partition.stretches for task in tasks]
+        yield batch_of([*rows, *partition.ticks, (FOR_THE_WRITER, Report("reader", {}, positions))])
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: what was read is noted with what was written."""
 
 
-def share_out(ranges: list[Range], readers: int) -> list[list[Range]]:
-    """Give each reader about as much as the others, the largest ranges first."""
-    shares: list[list[Range]] = [[] for _ in range(min(readers, len(ranges)))]
+def share_out(stretches: list[tuple[Stretch, list[int]]], readers: int) -> list[list[tuple[Stretch, list[int]]]]:
+    """Give each reader about as much as the others, the largest stretches first."""
+    shares: list[list[tuple[Stretch, list[int]]]] = [[] for _ in range(min(readers, len(stretches)))]
     sizes = [0] * len(shares)
-    for wanted in sorted(ranges, key=lambda one: one.start - one.end):
+    for wanted, tasks in sorted(stretches, key=lambda entry: entry[0].start - entry[0].end):
         smallest = sizes.index(min(sizes))
-        shares[smallest].append(wanted)
+        shares[smallest].append((wanted, tasks))
         sizes[smallest] += wanted.end - wanted.start
     return shares
 
@@ -233,6 +217,5 @@ def _offset(positions: Mapping[str, Mapping[int, int]], ids: dict[str, str], now
     return {"topics": topics, "ids": ids, "now": now}
 
 
-def _positions(offset: dict[str, Any] | str) -> Positions:
-    read = json.loads(offset) if isinstance(offset, str) else offset
-    return {topic: {int(number): end for number, end in ends.items()} for topic, ends in read["topics"].items()}
+def _positions(offset: dict[str, Any]) -> Positions:
+    return {topic: {int(number): end for number, end in ends.items()} for topic, ends in offset["topics"].items()}

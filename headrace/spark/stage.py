@@ -16,7 +16,7 @@ from typing import Any
 from headrace.brokers.engine import shared
 from headrace.config import StreamsConfig
 from headrace.errors import HeadraceError, TaskError
-from headrace.spark.blocks import Block, Failure, Input, Report, Stretch, failure, lanes_of
+from headrace.spark.blocks import Block, Failure, ForTask, Input, Report, Stretch, failure, lanes_of
 from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
 from headrace.spark.images import PartOfImage, boot_id, open_image
@@ -33,6 +33,8 @@ from headrace.task.task import Task
 from headrace.topology.topology import SubTopology, Topology
 
 _GENERATIONS = "#generations"
+_PIECES = 1 << 20
+"""More blocks than a block can be turned into."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Application:
 
 
 def run_stateful(
-    application: Application, number: int, blocks: Sequence[Input | Stretch], state: EpochState
+    application: Application, number: int, blocks: Sequence[ForTask], state: EpochState
 ) -> Iterator[tuple[int, Block]]:
     """Run a task of a stateful unit; an exception becomes a block, so that it reaches the user as it is."""
     try:
@@ -102,7 +104,7 @@ def failed(error: Exception) -> Failure:
 
 
 def _run_stateful(
-    application: Application, number: int, blocks: Sequence[Input | Stretch], state: EpochState
+    application: Application, number: int, blocks: Sequence[ForTask], state: EpochState
 ) -> list[tuple[int, Block]]:
     unit, index = application.units[number]
     now = max(block.now for block in blocks)
@@ -132,9 +134,10 @@ def _run_stateful(
         crash_point("after-state-write")
         kept = perf_counter()
         sent = list(application.routes.send(outputs, causes, str(number), 0, index, now))
-    mine = [lane for lane in lanes if lane.topic not in application.plan.internal]
+    plan = application.plan
+    own = [lane for lane in lanes if lane.topic in plan.readers and lane.topic not in plan.internal]
     numbers = {
-        "records_read": sum(len(lane.records) for lane in mine if lane.topic in application.plan.readers),
+        "records_read": sum(len(lane.records) for lane in own),
         "dropped_records": dropped,
         "source_seconds": read - restored,
         "state_seconds": restored - started + kept - processed,
@@ -203,7 +206,8 @@ class StatelessStage:
         causes = task.process_lanes([lane])
         crash_point("mid-task")
         name = f"{unit.number}:{block.lane}"
-        place = self._sent.get(name, 0 if isinstance(block, Stretch) else block.index)
+        # Pages of a stretch come one after the other; blocks of another task's lane may be anywhere.
+        place = self._sent.get(name, 0) if isinstance(block, Stretch) else block.index * _PIECES
         sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, block.now))
         self._sent[name] = place + len(sent)
         return sent
@@ -251,12 +255,10 @@ class _Parts:
     def open_spaces(self) -> None:
         """Open the space of every store with its second order, before anything is applied to the image."""
         self._opened: dict[str, None] = {}
-        config = self._application.config
-        probe = _SerdesOnly(config)
         for sub, partition in (*self._globals, *self._ordinary):
             for name in sub.stores:
                 view = self._view(sub, partition)
-                self._application.topology.stores[name].make(name, probe.serde, view, Cells())
+                self._application.topology.stores[name].make(name, self._application.config.serde, view, Cells())
                 self._opened.update(dict.fromkeys(view.opened))
 
     def build(self, cells: Mapping[str, dict[str, Any]]) -> Task | TaskGroup:
@@ -336,17 +338,3 @@ class _Parts:
         prefix = f"{application.config.application_id}-"
         names = [f"{prefix}{topic}" if topic in internal else topic for topic in self._topics(task)]
         return max((application.plan.partitions.get(name, 1) for name in names), default=1)
-
-
-class _SerdesOnly:
-    """Fills in default serdes as a task does, without being one."""
-
-    def __init__(self, config: StreamsConfig) -> None:
-        self._config = config
-
-    def serde(self, serde: Any, part: str) -> Any:
-        from headrace.serdes.deferred import Deferred
-
-        if serde is None:
-            return self._config.default_key_serde if part == "key" else self._config.default_value_serde
-        return serde.build(self.serde) if isinstance(serde, Deferred) else serde

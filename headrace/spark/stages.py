@@ -11,10 +11,9 @@ from pyspark import cloudpickle
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headrace.spark.blocks import SCHEMA, Input, Stretch, decode, encode
+from headrace.spark.blocks import SCHEMA, Input, Stretch, Tick, decode, encode
 from headrace.spark.epochs import Head
 from headrace.spark.reader import batch_of
-from headrace.spark.routing import FOR_THE_WRITER
 from headrace.spark.stage import Application, StatelessStage, run_stateful
 from headrace.task.collector import collector_paused
 
@@ -42,20 +41,22 @@ class Packed:
         return found
 
 
-def chain(rows: DataFrame, packed: Packed, application: Application, pass_numbers: list[int]) -> DataFrame:
-    """Put the stages of all levels behind each other."""
+def chain(rows: DataFrame, packed: Packed, application: Application, passing: list[int]) -> DataFrame:
+    """Put the stages of all levels behind each other; what is for the writer passes later ones under `passing`."""
     units = application.plan.units
     for level in range(application.plan.levels):
         if any(unit.level == level and not unit.stateful for unit in units):
-            rows = rows.mapInArrow(_stateless(packed, level), SCHEMA)
+            rows = rows.mapInArrow(_stateless(packed, level, passing), SCHEMA)
         if any(unit.level == level and unit.stateful for unit in units):
             rows = rows.groupBy("task").transformWithState(
-                TaskProcessor(packed, level, pass_numbers), SCHEMA, "Append", "None"
+                TaskProcessor(packed, level, passing), SCHEMA, "Append", "None"
             )
     return rows
 
 
-def _stateless(packed: Packed, level: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _stateless(
+    packed: Packed, level: int, passing: list[int]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         application = packed.application()
         stage = StatelessStage(application)
@@ -68,7 +69,7 @@ def _stateless(packed: Packed, level: int) -> Callable[[Iterator[pa.RecordBatch]
                     block = decode(data)
                 assert isinstance(block, Input | Stretch)
                 for sent in stage.run(task, block):
-                    yield batch_of(sent)
+                    yield batch_of([(to if to >= 0 else passing[task % len(passing)], made) for to, made in sent])
         report = list(stage.report())
         if report:
             yield batch_of(report)
@@ -86,8 +87,8 @@ def _is_for(application: Application, task: int, level: int, *, stateful: bool) 
 class TaskProcessor(StatefulProcessor):
     """Runs the tasks of one level; what is for a later level or for the writer passes through."""
 
-    def __init__(self, packed: Packed, level: int, pass_numbers: list[int]) -> None:
-        self._packed, self._level, self._pass_numbers = packed, level, pass_numbers
+    def __init__(self, packed: Packed, level: int, passing: list[int]) -> None:
+        self._packed, self._level, self._passing = packed, level, passing
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._head = handle.getValueState("head", _HEAD)
@@ -102,8 +103,8 @@ class TaskProcessor(StatefulProcessor):
                 yield Row(task=task, block=block)
             return
         with collector_paused():
-            inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch)]
-        passing = self._pass_numbers[task % len(self._pass_numbers)]
+            inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch | Tick)]
+        passing = self._passing[task % len(self._passing)]
         for to, sent in run_stateful(application, task, inputs, SparkState(self._head, self._log)):
             yield Row(task=passing if to < 0 else to, block=encode(sent))
 
@@ -137,6 +138,3 @@ class SparkState:
     def keys(self) -> Iterator[tuple[int, int]]:
         for key in self._log.keys():  # noqa: SIM118, it is no dict
             yield int(key[0]), int(key[1])
-
-
-__all__ = ["FOR_THE_WRITER", "Packed", "chain"]

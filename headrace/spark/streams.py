@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import signal
 import threading
 import time
@@ -14,10 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
-from headrace.errors import ConfigError, HeadraceError, StreamsError, TopicError, TopologyError
+from headrace.errors import ConfigError, StreamsError, TopicError, TopologyError
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.metrics import Metrics
 from headrace.spark.reset import reset_application
+from headrace.spark.wording import readable
 from headrace.topology.nodes import SinkNode
 from headrace.topology.topology import Topology
 
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("headrace")
 _SOON_SECONDS, _SHORTEST_PAUSE, _LONGEST_PAUSE = 30.0, 0.1, 30.0
-_OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
-_OF_SPARK = ("Py4JJavaError", "PythonException", "StreamingQueryException", "SparkException")
-_JAVA_CLASS = re.compile(r"^:? ?(?:[\w$]+\.)+[\w$]+: ")
-_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (.*)$")
 
 
 class StreamsState(Enum):
@@ -81,7 +77,7 @@ class Streams:
         self._folder = ApplicationFolder(config.state_dir, config.application_id)
         self._metrics = Metrics(config.application_id)
         self._state = StreamsState.CREATED
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
         self._listener: StateListener | None = None
         self._handler: ExceptionHandler = lambda error: StreamThreadExceptionResponse.SHUTDOWN_CLIENT
         self._prepared: Prepared | None = None
@@ -132,6 +128,7 @@ class Streams:
         """
         from headrace.spark.progress import Progress
 
+        self._check_created("run")
         stop = threading.Event()
         before = _on_terminate(stop.set)
         try:
@@ -150,7 +147,7 @@ class Streams:
 
     def close(self, timeout: float | None = None) -> bool:
         """Finish the running batch and stop; tell whether that was done in time (seconds)."""
-        with self._changed:
+        with self._lock:
             if self._state is StreamsState.CREATED:
                 self._set_state(StreamsState.NOT_RUNNING)
                 return True
@@ -209,9 +206,8 @@ class Streams:
     def _start(self, *, until_caught_up: bool) -> None:
         from headrace.spark.launch import prepare  # brings Spark along, which takes a second
 
-        with self._changed:
-            if self._state is not StreamsState.CREATED:
-                raise StreamsError(f"start: the application is {self._state.value}; make a new Streams to start again")
+        with self._lock:
+            self._check_created("start")
             self._folder.lock()
             self._until_caught_up = until_caught_up
             try:
@@ -222,7 +218,7 @@ class Streams:
             except BaseException as error:
                 self._set_state(StreamsState.ERROR)
                 self._folder.unlock()
-                raise _readable(error) from error.__cause__
+                raise readable(error) from error.__cause__
             self._set_state(StreamsState.RUNNING)
             self._watcher = threading.Thread(target=self._watch, name=f"headrace-{self._config.application_id}")
             self._watcher.daemon = True
@@ -248,7 +244,7 @@ class Streams:
             while True:
                 error = self._wait()
                 if self._closing.is_set() or (error is None and not self._is_fed_by_itself()):
-                    self._end(None if self._closing.is_set() and self._writer_is_fine() else error)
+                    self._end(error)
                     return
                 if error is not None and not self._goes_on_after(error):
                     self._end(error)
@@ -259,7 +255,7 @@ class Streams:
                 if not self._closing.is_set():
                     self._set_state(StreamsState.RUNNING)
         except BaseException as error:
-            self._end(_readable(error))
+            self._end(readable(error))
 
     def _wait(self) -> BaseException | None:
         """Wait until the query ends or is to be ended; return why it failed, if it did."""
@@ -272,11 +268,8 @@ class Streams:
             running.stop()
         failed = running.query.exception()
         if running.writer.failure is not None:
-            return _readable(running.writer.failure)
-        return None if failed is None else _readable(failed)
-
-    def _writer_is_fine(self) -> bool:
-        return self._running is not None and self._running.writer.failure is None
+            return readable(running.writer.failure)
+        return None if failed is None else readable(failed)
 
     def _goes_on_after(self, error: BaseException) -> bool:
         response = self._handler(error)
@@ -320,9 +313,8 @@ class Streams:
             self._set_state(StreamsState.NOT_RUNNING)
 
     def _set_state(self, new: StreamsState) -> None:
-        with self._changed:
+        with self._lock:
             old, self._state = self._state, new
-            self._changed.notify_all()
         if self._listener is not None and old is not new:
             try:
                 self._listener(new, old)
@@ -331,25 +323,7 @@ class Streams:
 
     def _check_created(self, what: str) -> None:
         if self._state is not StreamsState.CREATED:
-            raise StreamsError(f"{what}: to be called before start, the application is {self._state.value}")
-
-
-def _readable(error: BaseException) -> BaseException:
-    """Return an error of ours as it is, and one of Spark's as what the Python below it said."""
-    if isinstance(error, HeadraceError) or not type(error).__module__.startswith(("pyspark", "py4j")):
-        return error
-    text = str(error)
-    if "Python worker exited unexpectedly" in text or "Connection reset" in text:
-        return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
-    lines = [line.strip() for line in text.splitlines()]
-    said = [match for line in lines if (match := _PYTHON_ERROR.match(line)) and match[1] not in _OF_SPARK]
-    if said:
-        name, message = said[-1].groups()
-        return StreamsError(message if name in _OURS else f"{name}: {message}")
-    told = [
-        _JAVA_CLASS.sub("", line) for line in lines if line and not line.startswith("An error occurred while calling")
-    ]
-    return StreamsError(f"Spark failed: {told[0] if told else type(error).__name__}")
+            raise StreamsError(f"{what}: the application is {self._state.value} already. Make a new Streams for that")
 
 
 def _on_terminate(stop: Callable[[], None]) -> Any:

@@ -7,7 +7,7 @@ batch that Spark runs again after a crash finds its marker and is skipped.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from headrace.brokers.engine import EngineBroker, Run
@@ -28,7 +28,6 @@ class Writer:
         self._broker, self._run, self._metrics, self._partitions = broker, run, metrics, partitions
         self.failure: BaseException | None = None
         """What ended the run, as the worker raised it."""
-        self.on_batch: Callable[[], None] = lambda: None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Run the stages and write what comes out: the one action of a batch."""
@@ -38,7 +37,6 @@ class Writer:
             if self.failure is None and not _is_of_spark(error):
                 self.failure = error
             raise
-        self.on_batch()
 
     def _write(self, rows: DataFrame, batch: int) -> None:
         started = time.perf_counter()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import StreamsError
-from headrace.records import Record
 from headrace.topology.nodes import Process, SinkNode
 
 if TYPE_CHECKING:
@@ -105,6 +104,3 @@ def _explain(topic: str, key_serde: Any, key: Any, value_serde: Any, value: Any,
 
 def _negative(timestamp: int) -> str:
     return f"a record needs a timestamp of at least 0 to be written, got {timestamp}"
-
-
-__all__ = ["Record", "RecordContext", "bind_sink"]

@@ -15,7 +15,6 @@ from headrace.config import StreamsConfig
 from headrace.errors import HeadraceError, StreamsError, TaskError, TopologyError
 from headrace.records import Headers
 from headrace.serdes import Serde
-from headrace.serdes.deferred import Deferred
 from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image, MemoryImage
@@ -362,10 +361,7 @@ class Task:
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
         """Return a serde, or the configured default of the key or value."""
-        if serde is None:
-            config = self.config
-            return config.default_key_serde if part == "key" else config.default_value_serde  # type: ignore[no-any-return]
-        return serde.build(self.serde) if isinstance(serde, Deferred) else serde
+        return self.config.serde(serde, part)
 
     def topic_name(self, topic: str) -> str:
         """Return a topic's name in the broker: internal ones have the application's id before them."""

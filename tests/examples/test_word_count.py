@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import headrace
 from examples import word_count as application
 from headrace.brokers import connect
 from headrace.demos import START, word_count
@@ -118,7 +117,7 @@ def test_the_application_writes_lines_and_reads_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(headrace, "Streams"), reason="there is no engine yet")
+@pytest.mark.xdist_group("spark")
 def test_the_application_runs_and_prints_the_most_frequent_words(capsys: pytest.CaptureFixture[str]) -> None:
     application.main()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace import StreamsConfig, Topology
 from headrace.brokers.partitioning import partition_of
-from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, decode, encode, unpack_failure
+from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
 from headrace.spark.epochs import Head
 from headrace.spark.identity import Identity
 from headrace.spark.plan import make_plan
@@ -97,7 +97,7 @@ class BatchEngine:
                     passed.append((task, data))
             for task, blocks in mine.items():
                 state = self.states.setdefault(task, DictState())
-                inputs = [block for data in blocks if isinstance(block := decode(data), Input | Stretch)]
+                inputs = [block for data in blocks if isinstance(block := decode(data), Input | Stretch | Tick)]
                 passed += _encoded(run_stateful(self.application, task, inputs, state))
             rows = passed
         made = [decode(data) for _, data in rows]
@@ -114,7 +114,7 @@ class BatchEngine:
 
     def tick(self, now: int) -> None:
         self.now = now
-        self.run_batch([(task, encode(Input("", 0, "clock", 0, now, []))) for task in self.application.units])
+        self.run_batch([(task, encode(Tick(now))) for task in self.application.units])
 
     def _stateless(self, rows: list[tuple[int, bytes]], level: int) -> Iterator[tuple[int, bytes]]:
         stage = StatelessStage(self.application)

@@ -1,0 +1,30 @@
+"""What Spark says when something fails, in words that a user of Python can use."""
+
+from __future__ import annotations
+
+import re
+
+from headrace.errors import HeadraceError, StreamsError
+
+_OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
+_OF_SPARK = ("Py4JJavaError", "PythonException", "StreamingQueryException", "SparkException")
+_JAVA_CLASS = re.compile(r"^:? ?(?:[\w$]+\.)+[\w$]+: ")
+_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (.*)$")
+
+
+def readable(error: BaseException) -> BaseException:
+    """Return an error of ours as it is, and one of Spark's as what the Python below it said."""
+    if isinstance(error, HeadraceError) or not type(error).__module__.startswith(("pyspark", "py4j")):
+        return error
+    text = str(error)
+    if "Python worker exited unexpectedly" in text or "Connection reset" in text:
+        return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
+    lines = [line.strip() for line in text.splitlines()]
+    said = [match for line in lines if (match := _PYTHON_ERROR.match(line)) and match[1] not in _OF_SPARK]
+    if said:
+        name, message = said[-1].groups()
+        return StreamsError(message if name in _OURS else f"{name}: {message}")
+    told = [
+        _JAVA_CLASS.sub("", line) for line in lines if line and not line.startswith("An error occurred while calling")
+    ]
+    return StreamsError(f"Spark failed: {told[0] if told else type(error).__name__}")

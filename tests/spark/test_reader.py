@@ -1,0 +1,82 @@
+"""What the reader hands out, and how blocks travel."""
+
+from __future__ import annotations
+
+import pickle
+
+from headrace.errors import StreamsError
+from headrace.spark.blocks import Report, Stretch, Tick, decode, failure, unpack_failure
+from headrace.spark.identity import first_number, spark_partition
+from headrace.spark.reader import batch_of, share_out
+
+
+def stretch(partition: int, size: int) -> Stretch:
+    return Stretch("in", partition, 0, size, 7)
+
+
+def sizes(shares: list[list[tuple[Stretch, list[int]]]]) -> list[int]:
+    return sorted(sum(each.end - each.start for each, _ in share) for share in shares)
+
+
+def test_readers_get_about_as_much_each() -> None:
+    stretches = [(stretch(number, size), [number]) for number, size in enumerate((10, 90, 40, 60))]
+    assert sizes(share_out(stretches, 2)) == [100, 100]
+
+
+def test_no_reader_is_left_without_work() -> None:
+    assert sizes(share_out([(stretch(0, 5), [1])], 4)) == [5]
+    assert share_out([], 4) == []
+
+
+def test_every_stretch_keeps_its_tasks() -> None:
+    stretches = [(stretch(number, number + 1), [number, number + 10]) for number in range(7)]
+    shared = [entry for share in share_out(stretches, 3) for entry in share]
+    assert sorted(shared, key=lambda entry: entry[0].partition) == stretches
+
+
+def test_numbers_cover_every_shuffle_partition_in_both_directions() -> None:
+    for step in (1, -1):
+        numbers = [first_number(wanted, 5, {0}, step) for wanted in range(5)]
+        assert [spark_partition(number, 5) for number in numbers] == [0, 1, 2, 3, 4]
+        assert 0 not in numbers
+
+
+def test_a_used_number_is_not_given_again() -> None:
+    used: set[int] = set()
+    for _ in range(4):
+        used.add(first_number(1, 2, used))
+    assert len(used) == 4
+    assert {spark_partition(number, 2) for number in used} == {1}
+
+
+def test_rows_keep_their_tasks_and_blocks() -> None:
+    same = Tick(3)
+    report = Report("reader", {"in": 1.0}, {"in": {0: 5}})
+    batch = batch_of([(4, same), (-2, report), (9, same), (1, b"as it is")])
+    assert batch.column(0).to_pylist() == [4, -2, 9, 1]
+    blocks = batch.column(1).to_pylist()
+    assert [decode(block) for block in blocks[:3]] == [same, report, same]
+    assert blocks[3] == b"as it is"
+
+
+def test_an_exception_arrives_with_its_cause() -> None:
+    error = StreamsError("the step broke")
+    error.__cause__ = KeyError("colour")
+    arrived = unpack_failure(failure(error))
+    assert isinstance(arrived, StreamsError)
+    assert str(arrived) == "the step broke"
+    assert isinstance(arrived.__cause__, KeyError)
+
+
+class Unpicklable(Exception):
+    """An exception that cannot be made anew from its arguments."""
+
+    def __init__(self, left: str, right: str) -> None:
+        super().__init__(f"{left} and {right}")
+
+
+def test_an_exception_that_cannot_travel_arrives_as_text() -> None:
+    assert pickle.dumps(Unpicklable("a", "b"))  # it is the way back that fails
+    arrived = unpack_failure(failure(Unpicklable("a", "b")))
+    assert isinstance(arrived, StreamsError)
+    assert str(arrived) == "Unpicklable: a and b"
