@@ -13,9 +13,10 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from headrace.errors import ConfigError, HeadraceError
 from headrace.handlers import Handler, LogAndContinue, LogAndFail
-from headrace.properties import settings_of, unknown
+from headrace.properties import SECRET, settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
 from headrace.serdes.deferred import Deferred
+from headrace.serdes.renaming import Renaming
 from headrace.topology.timestamps import (
     FailOnInvalidTimestamp,
     LogAndSkipOnInvalidTimestamp,
@@ -31,7 +32,6 @@ _MASTER = re.compile(
     r"|spark://.+|yarn|k8s://.+"
 )
 _MASTERS = "local, local[N], local[*], local[N,M], local-cluster[N,CORES,MEMORY], spark://HOST:PORT, yarn, k8s://HOST"
-_SECRET = re.compile(r"password|secret|key|jaas|token|user\.info", re.IGNORECASE)
 _SET_BY = {
     "auto.offset.reset": "auto_offset_reset",
     "bootstrap.servers": "bootstrap_servers",
@@ -66,7 +66,7 @@ class Named(dict[str, Any]):
     """
 
     def __repr__(self) -> str:
-        return repr({name: "****" if _SECRET.search(str(name)) else value for name, value in self.items()})
+        return repr({name: "****" if SECRET.search(str(name)) else value for name, value in self.items()})
 
     __str__ = __repr__
 
@@ -139,8 +139,14 @@ class StreamsConfig(BaseSettings):
         serdes.String
         """
         if serde is None:
-            return self.default_key_serde if part == "key" else self.default_value_serde  # type: ignore[no-any-return]
-        return serde.build(self.serde) if isinstance(serde, Deferred) else serde
+            serde = self.default_key_serde if part == "key" else self.default_value_serde
+        if isinstance(serde, Deferred):
+            serde = serde.build(self.serde)
+        return serde.for_keys() if part == "key" else serde
+
+    def store_serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+        """Return the serde of a store: the topic it sees is the store's changelog, as in Kafka Streams."""
+        return Renaming(self.serde(serde, part), f"{self.application_id}-", "-changelog")
 
     @property
     def broker_address(self) -> str:
@@ -292,5 +298,5 @@ def _explain(problem: Any) -> str:
 
 def _shown(name: str, given: Any) -> str:
     if name in ("kafka", "spark") and not isinstance(given, Mapping):
-        return "****" if _SECRET.search(repr(given)) else repr(given)
+        return "****" if SECRET.search(repr(given)) else repr(given)
     return repr(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -11,6 +12,8 @@ from headrace.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
+SECRET = re.compile(r"password|secret|key|jaas|token|user\.info", re.IGNORECASE)
+"""What the name of a setting contains when its value is nobody's business."""
 OLDER_NAMES = {
     "cache.max.bytes.buffering": "statestore_cache_max_bytes",
     "default.deserialization.exception.handler": "deserialization_exception_handler",

@@ -82,6 +82,9 @@ SERDES = {
     "Windowed",
     "SessionWindowed",
     "List",
+    "Avro",
+    "Protobuf",
+    "JsonSchema",
     "Serde",
 }
 
@@ -345,4 +348,5 @@ def test_the_model_needs_neither_spark_nor_kafka() -> None:
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert "'headrace'" in loaded
-    assert not [name for name in ("pyspark", "confluent_kafka", "kafka") if f"'{name}'" in loaded]
+    heavy = ("pyspark", "confluent_kafka", "kafka", "fastavro", "google", "jsonschema")
+    assert not [name for name in heavy if f"'{name}'" in loaded]

@@ -3,6 +3,9 @@
 The left side sends a subscription to where the foreign key's row is; that side keeps it, and answers now and at every
 change of the row; the left side joins the answer with its current row. An answer that was asked for by an older row is
 recognised by the hash of that row and dropped.
+
+Two keys and a row are serialized beside the topics' own: the topics that serdes see for them end in -fk, -pk and -vh,
+as in Kafka Streams, so that no two schemas come under one subject of a registry.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ class Subscribe:
     def bind(self, context: StepContext, forward: Process) -> Process:
         fail, dropped, record = context.fail, context.dropped, context.record
         extract, is_left_join = self.foreign_key, self.is_left_join
-        encode_foreign = context.serde(self.foreign_serde, "key").encoder(context.step)
+        encode_foreign = context.serde(self.foreign_serde, "key").encoder(f"{context.step}-fk")
         hash_of = _hasher(context.serde(self.value_serde, "value"), context.step)
         partition = context.partition()
 
@@ -123,8 +126,8 @@ class KeepSubscription:
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         fail, dropped, store = context.fail, context.dropped, context.store(self.store)
-        encode_foreign = context.serde(self.foreign_serde, "key").encoder(self.store)
-        encode_primary = context.serde(self.primary_serde, "key").encoder(self.store)
+        encode_foreign = context.serde(self.foreign_serde, "key").encoder(f"{self.store}-fk")
+        encode_primary = context.serde(self.primary_serde, "key").encoder(f"{self.store}-pk")
 
         def process(foreign: Any, subscription: Subscription, timestamp: int) -> None:
             if foreign is None and subscription.instruction != ANSWER_ALWAYS:
@@ -179,8 +182,8 @@ class AnswerSubscribers:
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         fail, dropped, record, store = context.fail, context.dropped, context.record, context.store(self.store)
-        encode_foreign = context.serde(self.foreign_serde, "key").encoder(self.store)
-        decode_primary = context.serde(self.primary_serde, "key").decoder(self.store)
+        encode_foreign = context.serde(self.foreign_serde, "key").encoder(f"{self.store}-fk")
+        decode_primary = context.serde(self.primary_serde, "key").decoder(f"{self.store}-pk")
 
         def process(foreign: Any, new: Any, old: Any, timestamp: int) -> None:
             if foreign is None or not record.is_latest:
@@ -231,7 +234,7 @@ class ResolveResponse:
 
 
 def _hasher(serde: Serde[Any], topic: str) -> Callable[[Any], bytes]:
-    encode, blake = serde.encoder(topic), hashlib.blake2b
+    encode, blake = serde.encoder(f"{topic}-vh"), hashlib.blake2b
 
     def hash_of(value: Any) -> bytes:
         return blake(encode(value), digest_size=16).digest()
@@ -249,11 +252,11 @@ class SubscriptionSerde(Serde[Subscription]):
         return f"SubscriptionSerde({self.primary!r})"
 
     def encoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[Subscription], bytes]:
-        encode_key, pack = self.primary.encoder(topic, headers), msgspec.msgpack.encode
+        encode_key, pack = self.primary.encoder(f"{topic}-pk", headers), msgspec.msgpack.encode
         return lambda sent: pack((sent.hash, sent.instruction, encode_key(sent.primary_key), sent.partition))
 
     def decoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[bytes], Subscription]:
-        decode_key, unpack = self.primary.decoder(topic, headers), msgspec.msgpack.decode
+        decode_key, unpack = self.primary.decoder(f"{topic}-pk", headers), msgspec.msgpack.decode
 
         def decode(data: bytes) -> Subscription:
             row, instruction, key, partition = unpack(data)

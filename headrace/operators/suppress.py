@@ -136,22 +136,16 @@ class Suppress:
         bounded = max_records < UNBOUNDED or max_bytes < UNBOUNDED
 
         def emit_while(wanted: Callable[[], bool]) -> None:
-            in_hand = record.topic, record.partition, record.offset, record.headers, record.raw_key, record.raw_value
-            record.raw_key = record.raw_value = None  # those of the update that waited are no longer known
+            in_hand = record.position()
             try:
                 for key, new, old, entry in buffer.take_while(wanted):
                     if new is not None or not window_closes:
-                        record.topic, record.partition, record.offset = (
-                            entry.topic or None,
-                            entry.partition,
-                            entry.offset,
-                        )
-                        record.headers = entry.headers
+                        # The key and value of the update that waited are no longer known as they stood in the topic.
+                        raw = entry.offset, entry.timestamp, None, None, None, 0
+                        record.restore((entry.topic or None, entry.partition, entry.headers, raw))
                         forward(key, new, old, entry.timestamp)
             finally:
-                record.topic, record.partition, record.offset, record.headers, record.raw_key, record.raw_value = (
-                    in_hand
-                )
+                record.restore(in_hand)
 
         def due() -> bool:
             return bool(buffer.next_due <= observed[0] - wait)

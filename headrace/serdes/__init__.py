@@ -5,7 +5,9 @@
 b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01'
 """
 
+from headrace.serdes.avro_serde import Avro, AvroSerde
 from headrace.serdes.base import Serde
+from headrace.serdes.json_schema_serde import JsonSchema, JsonSchemaSerde
 from headrace.serdes.json_serde import Json, JsonSerde
 from headrace.serdes.list_serde import List, ListSerde
 from headrace.serdes.lookup import as_serde, serde_by_name
@@ -33,10 +35,13 @@ from headrace.serdes.primitives import (
     Void,
     VoidSerde,
 )
+from headrace.serdes.protobuf_serde import Protobuf, ProtobufSerde
 from headrace.serdes.windowed import SessionWindowed, SessionWindowedSerde, Windowed, WindowedSerde
 
 __all__ = [
     "UUID",
+    "Avro",
+    "AvroSerde",
     "Boolean",
     "BooleanSerde",
     "Bytes",
@@ -48,11 +53,15 @@ __all__ = [
     "Integer",
     "IntegerSerde",
     "Json",
+    "JsonSchema",
+    "JsonSchemaSerde",
     "JsonSerde",
     "List",
     "ListSerde",
     "Long",
     "LongSerde",
+    "Protobuf",
+    "ProtobufSerde",
     "Serde",
     "SessionWindowed",
     "SessionWindowedSerde",

@@ -49,6 +49,13 @@ class Serde(Generic[T]):
     def __repr__(self) -> str:
         return f"serdes.Serde({name_of(self._serialize.call)}, {name_of(self._deserialize.call)})"
 
+    def for_keys(self) -> Serde[T]:
+        """Return the serde for keys; that of a schema registry names its subjects after key or value.
+
+        Wherever a serde is given as ``key_serde`` this is done already.
+        """
+        return self
+
     def encoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[T], bytes]:
         """Make the bare function from value to bytes for a topic: for the hot path.
 

@@ -50,6 +50,9 @@ class ListSerde(Serde[list[T]]):
     def __repr__(self) -> str:
         return f"serdes.List({self.inner!r})"
 
+    def for_keys(self) -> ListSerde[T]:
+        return ListSerde(self.inner.for_keys())
+
     def encoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[list[T]], bytes]:
         encode_entry = self.inner.encoder(topic, headers)
         if self.inner.list_entry_size is None:

@@ -43,7 +43,7 @@ class WindowedSerde(Serde[records.Windowed[K]]):
     """
 
     def __init__(self, inner: Serde[K], size: int | timedelta) -> None:
-        self.inner: Serde[K] = as_serde(inner, "inner serde of serdes.Windowed")
+        self.inner: Serde[K] = as_serde(inner, "inner serde of serdes.Windowed").for_keys()
         self.size = milliseconds(size, "size of serdes.Windowed", at_least=1)
         self.uses_headers = self.inner.uses_headers
 
@@ -105,7 +105,7 @@ class SessionWindowedSerde(Serde[records.Windowed[K]]):
     """
 
     def __init__(self, inner: Serde[K]) -> None:
-        self.inner: Serde[K] = as_serde(inner, "inner serde of serdes.SessionWindowed")
+        self.inner: Serde[K] = as_serde(inner, "inner serde of serdes.SessionWindowed").for_keys()
         self.uses_headers = self.inner.uses_headers
 
     def __repr__(self) -> str:

@@ -258,7 +258,7 @@ class _Parts:
         for sub, partition in (*self._globals, *self._ordinary):
             for name in sub.stores:
                 view = self._view(sub, partition)
-                self._application.topology.stores[name].make(name, self._application.config.serde, view, Cells())
+                self._application.topology.stores[name].make(name, self._application.config.store_serde, view, Cells())
                 self._opened.update(dict.fromkeys(view.opened))
 
     def build(self, cells: Mapping[str, dict[str, Any]]) -> Task | TaskGroup:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from headrace.serdes import Serde
+from headrace.serdes.renaming import Renaming
 from headrace.state.cells import Cells
 from headrace.state.codec import Codec, key_encoder, plain_codec
 from headrace.state.image import Changes, Image
@@ -35,7 +36,9 @@ class UnmatchedStore:
         self.name = name
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
         self._decode_key = key_serde.decoder(name)
-        self._codecs = (plain_codec(name, right_serde), plain_codec(name, left_serde))
+        # Two topics, so that the two schemas do not come under one subject of a registry.
+        right, left = Renaming(right_serde, after="-right"), Renaming(left_serde, after="-left")
+        self._codecs = (plain_codec(name, right), plain_codec(name, left))
         encode, decode = _entry_codec(self._codecs)
         self._overlay = Overlay(image.space(name), encode, decode)
         # No record is earlier: what was removed before it is never looked at again.

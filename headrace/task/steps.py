@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace.serdes import Serde
+from headrace.serdes.renaming import Renaming
 from headrace.topology.nodes import Process, ProcessorNode
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Step:
         return task.add_cache(store, forward, send_old).put
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        return self._task.serde(serde, part)
+        return Renaming(self._task.serde(serde, part), f"{self._task.config.application_id}-")
 
     def partition(self) -> int:
         return self._task.partition

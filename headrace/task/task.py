@@ -210,8 +210,8 @@ class Task:
         plain = not queue.uses_headers and not queue.extracts
         record.topic, record.partition = queue.topic, queue.partition
         for record.ordinal, raw in enumerate(records, first_ordinal):
-            record.offset, timestamp, key, value, headers, _ = raw
-            record.raw_key, record.raw_value = key, value
+            record.raw = raw
+            _, timestamp, key, value, headers, _ = raw
             record.headers = headers or NO_HEADERS
             if plain and timestamp >= 0:
                 try:
@@ -285,7 +285,7 @@ class Task:
                 yield latest, reached, number, timestamp, queue, key, value, raw
 
     def _take_in_hand(self, queue: InputQueue, raw: RawRecord) -> None:
-        self.record.restore((queue.topic, queue.partition, raw[0], raw[4] or NO_HEADERS, raw[2], raw[3]))
+        self.record.restore((queue.topic, queue.partition, raw[4] or NO_HEADERS, raw))
 
     def _read(self, queue: InputQueue, raw: RawRecord) -> tuple[Any, Any, int] | None:
         """Deserialize a record and extract its timestamp; None when it is to be dropped."""
@@ -357,7 +357,7 @@ class Task:
                 raise TaskError(f"step '{name}' failed to start: {type(error).__name__}: {error}") from error
 
     def _make_store(self, name: str) -> Store:
-        return self.topology.stores[name].make(name, self.serde, self._image, self.cells)
+        return self.topology.stores[name].make(name, self.config.store_serde, self._image, self.cells)
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
         """Return a serde, or the configured default of the key or value."""

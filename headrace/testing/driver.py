@@ -320,9 +320,7 @@ class TopologyTestDriver:
         return None
 
     def _serde(self, given: Serde[Any] | None, known: Serde[Any] | None, part: str) -> Serde[Any]:
-        if given is not None:
-            return as_serde(given, f"{part}_serde")
-        return self._tasks[0].serde(known, part)
+        return self._tasks[0].serde(known if given is None else as_serde(given, f"{part}_serde"), part)
 
     def _check_read(self, topic: str) -> None:
         if not self._readers_of(topic):

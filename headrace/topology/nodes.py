@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -23,11 +23,18 @@ class CurrentRecord(Protocol):
 
     topic: str | None
     partition: int
-    offset: int
     headers: Headers
-    raw_key: bytes | None
-    raw_value: bytes | None
     is_latest: bool
+
+    @property
+    def offset(self) -> int:
+        """Return where the record stands in its topic partition."""
+
+    def position(self) -> tuple[Any, ...]:
+        """Return everything, to be restored later."""
+
+    def restore(self, position: Sequence[Any]) -> None:
+        """Go back to where `position` was taken."""
 
 
 class StepContext(Protocol):
@@ -62,7 +69,7 @@ class StepContext(Protocol):
         """Return the function that holds back a store's updates until the commit; None when it is not cached."""
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        """Return a serde, or the configured default of the "key" or "value"."""
+        """Return a serde, or the configured default of the "key" or "value"; topics get the application's id."""
 
     def partition(self) -> int:
         """Return the task's partition."""
