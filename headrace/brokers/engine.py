@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast
 
@@ -16,8 +16,11 @@ Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
 Row: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers | None, int]
 """A record that is read: (offset, timestamp, key, value, headers, sequence)."""
 
-WrittenRow: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers | None]
-"""A record to write: (topic, partition, key, value, timestamp, headers). Without a partition the key decides."""
+WrittenRecord: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None]
+"""A record to write: (key, value, timestamp, headers)."""
+
+Written: TypeAlias = tuple[str, int | None, Sequence[WrittenRecord]]
+"""Records to write to a topic partition. Without a partition the key decides."""
 
 NO_BATCH = -1
 """The batch of an application that has not written any."""
@@ -72,7 +75,7 @@ class EngineBroker(Broker, Protocol):
     def last_batch(self, application_id: str) -> tuple[str, int] | None:
         """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
 
-    def write_batch(self, run: Run, batch: int, records: Iterable[WrittenRow], positions: Offsets) -> bool:
+    def write_batch(self, run: Run, batch: int, records: Iterable[Written], positions: Offsets) -> bool:
         """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done.
 
         A batch that was written before is left alone. A run that is not the latest gets a StreamsError.

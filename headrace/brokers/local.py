@@ -15,7 +15,7 @@ from typing import Self
 from headrace.brokers import local_planning, local_reading, local_runs, local_topics, local_writing
 from headrace.brokers.broker import Produced, TopicInfo, TopicRecord
 from headrace.brokers.checking import check_partition, start_offsets
-from headrace.brokers.engine import Offsets, Row, Run, WrittenRow
+from headrace.brokers.engine import Offsets, Row, Run, Written
 from headrace.brokers.local_topics import Topic, end_offsets, find_topic
 from headrace.brokers.log_file import LogFile
 
@@ -125,7 +125,7 @@ class LocalBroker:
         """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
         return local_runs.last_batch(self._file, application_id)
 
-    def write_batch(self, run: Run, batch: int, records: Iterable[WrittenRow], positions: Offsets) -> bool:
+    def write_batch(self, run: Run, batch: int, records: Iterable[Written], positions: Offsets) -> bool:
         """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
         return local_runs.write_batch(self._file, self._turns, run, batch, records, positions)
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from headrace.brokers.checking import LATEST, check_record, is_whole, stored_headers
-from headrace.brokers.engine import NO_BATCH, Offsets, Run, WrittenRow
+from headrace.brokers.engine import NO_BATCH, Offsets, Run, Written, WrittenRecord
 from headrace.brokers.local_writing import AT_ONCE, Appender, Columns
 from headrace.brokers.log_file import LogFile
 from headrace.errors import StreamsError
@@ -70,12 +70,12 @@ def forget_application(file: LogFile, application_id: str) -> None:
 
 
 def write_batch(
-    file: LogFile, turns: dict[int, int], run: Run, batch: int, records: Iterable[WrittenRow], kept: Offsets
+    file: LogFile, turns: dict[int, int], run: Run, batch: int, records: Iterable[Written], kept: Offsets
 ) -> bool:
     """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
     if not is_whole(batch, 0):
         raise StreamsError(f"application '{run.application_id}': expected a batch of at least 0, got {batch!r}")
-    rows = list(records)  # before the transaction: nobody has to wait for what makes the records
+    parts = list(records)  # before the transaction: nobody has to wait for what makes the records
 
     def write(connection: sqlite3.Connection) -> bool:
         _check_latest(file, run)
@@ -86,8 +86,9 @@ def write_batch(
         if not marked.rowcount:
             return False
         appender = Appender(file, connection, turns)
-        for begin in range(0, len(rows), AT_ONCE):
-            _append(appender, rows[begin : begin + AT_ONCE])
+        for topic, partition, part in parts:
+            for begin in range(0, len(part), AT_ONCE):
+                _append(appender, topic, partition, part[begin : begin + AT_ONCE])
         appender.finish()
         connection.executemany(
             "INSERT INTO positions VALUES (?, ?, ?, ?) "
@@ -110,25 +111,10 @@ def _check_latest(file: LogFile, run: Run) -> None:
         )
 
 
-def _append(appender: Appender, rows: Sequence[WrittenRow]) -> None:
-    """Append records of several topics."""
-    sequences: Sequence[int] = appender.next_sequences(len(rows))
-    topics = [row[0] for row in rows]
-    if len(set(topics)) == 1:
-        _append_to_topic(appender, topics[0], rows, sequences)
-        return
-    groups: dict[str, tuple[list[WrittenRow], list[int]]] = {topic: ([], []) for topic in topics}
-    for sequence, row in zip(sequences, rows):
-        group = groups[row[0]]
-        group[0].append(row)
-        group[1].append(sequence)
-    for topic, (its_rows, its_sequences) in groups.items():
-        _append_to_topic(appender, topic, its_rows, its_sequences)
-
-
-def _append_to_topic(appender: Appender, topic: str, rows: Sequence[WrittenRow], sequences: Sequence[int]) -> None:
+def _append(appender: Appender, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> None:
+    """Append records, at least one, to a topic."""
     appender.topic(topic)
-    keys, values, timestamps = [row[2] for row in rows], [row[3] for row in rows], [row[4] for row in rows]
+    keys, values, timestamps, headers = zip(*records)
     # All at once where all is well, and only then one by one.
     if not (
         _BYTES.issuperset(map(type, keys))
@@ -136,8 +122,8 @@ def _append_to_topic(appender: Appender, topic: str, rows: Sequence[WrittenRow],
         and _INT.issuperset(map(type, timestamps))
         and 0 <= min(timestamps) <= max(timestamps) <= LATEST
     ):
-        for row in rows:
-            check_record(topic, row[2], row[3], row[4])
-    headers = [row[5] for row in rows]
+        for key, value, timestamp, _ in records:
+            check_record(topic, key, value, timestamp)
     encoded = [stored_headers(topic, said) if said else None for said in headers] if any(headers) else None
-    appender.append(topic, Columns(keys, values, timestamps, encoded, sequences), [row[1] for row in rows])
+    columns = Columns(keys, values, timestamps, encoded, appender.next_sequences(len(records)))
+    appender.append(topic, columns, [partition] * len(records))

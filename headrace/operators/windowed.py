@@ -43,7 +43,7 @@ class WindowAggregate:
         if hold is not None and self.shared:
             # Kafka Streams' cache still shows windows that another step's records have pushed out of the store.
             store.keep_longer(store.retention)
-        key_of, place_of, read, write = store.key, store.place, store.read, store.write
+        locate, read, write = store.locate, store.read, store.write
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
         windows_for, grace, emit_on_close = self.windows.windows_for, self.windows.grace, self.emit_on_close
         observed = context.cell("stream_time", -1)
@@ -57,7 +57,7 @@ class WindowAggregate:
         def fold(key: Any, value: Any, timestamp: int, start: int, end: int) -> bool:
             """Tell whether the record's next window can be taken on."""
             try:
-                place = place_of(key_of(key), start)
+                place = locate(key, start)
                 entry = read(place, start)
                 at = timestamp
                 if entry is None:

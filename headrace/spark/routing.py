@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace.brokers.partitioning import partition_of, partitions_of
 from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, OutputRecord, in_pieces
@@ -46,53 +48,52 @@ class Routes:
     ) -> Iterator[tuple[int, Block]]:
         """Sort outputs by where they go, and give each destination its blocks, with the task that takes them."""
         for (topic, partition), mine in self._sorted(outputs, sender).items():
-            caused = causes.at(np.fromiter((output[6] for output in mine), np.int64, len(mine)))
+            caused = causes.at(np.fromiter(map(_ordinal, mine), np.int64, len(mine)))
             readers = self.tasks.get(topic)
             for number, piece in enumerate(in_pieces(RECORDS_PER_BLOCK, len(mine))):
                 times, sequences = caused.times[piece], caused.sequences[piece]
                 place = index + number
                 if readers is None:
-                    records: list[OutputRecord] = [
-                        (key, value, time, headers) for _, _, key, value, time, headers, _ in mine[piece]
-                    ]
+                    records: list[OutputRecord] = list(map(_written, mine[piece]))
                     block = Output(topic, partition, lane, place, records, times.tobytes(), sequences.tobytes())
                     yield FOR_THE_WRITER, block
                 else:
-                    sent: list[RawRecord] = [
-                        (sequence, time, key, value, headers, sequence)
-                        for (_, _, key, value, time, headers, _), sequence in zip(mine[piece], sequences.tolist())
-                    ]
+                    _, _, keys, values, stamps, headers, _ = zip(*mine[piece])
+                    order = sequences.tolist()
+                    sent: list[RawRecord] = list(zip(order, stamps, keys, values, headers, order))
                     yield readers[partition], Input(topic, partition, lane, place, now, sent, times.tobytes())
 
-    def _sorted(self, outputs: Sequence[CausedOutput], sender: int) -> dict[tuple[str, int], list[CausedOutput]]:
+    def _sorted(self, outputs: Sequence[CausedOutput], sender: int) -> dict[tuple[str, int], Sequence[CausedOutput]]:
         """Return the outputs of each topic partition, in their order."""
-        by_topic: dict[str, list[CausedOutput]] = {}
-        for output in outputs:
-            mine = by_topic.get(output[0])
-            if mine is None:
-                by_topic[output[0]] = [output]
-            else:
-                mine.append(output)
-        found: dict[tuple[str, int], list[CausedOutput]] = {}
+        by_topic: dict[str, Sequence[CausedOutput]] = {}
+        topics = set(map(_topic, outputs))
+        for topic in sorted(topics):
+            by_topic[topic] = outputs if len(topics) == 1 else [output for output in outputs if output[0] == topic]
+        found: dict[tuple[str, int], Sequence[CausedOutput]] = {}
         for topic, sent in by_topic.items():
             chosen = self._choose(topic, sent, sender)
-            if len(set(chosen)) == 1:
-                found[topic, chosen[0]] = sent
+            if isinstance(chosen, int):
+                found[topic, chosen] = sent
                 continue
-            for output, partition in zip(sent, chosen):
-                mine = found.get((topic, partition))
-                if mine is None:
-                    found[topic, partition] = [output]
-                else:
-                    mine.append(output)
+            for partition in np.unique(chosen).tolist():
+                places = np.flatnonzero(chosen == partition).tolist()
+                found[topic, partition] = sent if len(places) == len(sent) else list(map(sent.__getitem__, places))
         return found
 
-    def _choose(self, topic: str, outputs: list[CausedOutput], sender: int) -> list[int]:
+    def _choose(self, topic: str, outputs: Sequence[CausedOutput], sender: int) -> int | npt.NDArray[np.int64]:
         """Return the partition of each output to a topic; by their keys all at once, unless somebody else chose."""
         count, suffix = self.partitions.get(topic, 0), self.key_suffixes.get(topic, 0)
-        if count > 1 and all(output[1] is None and output[2] is not None for output in outputs):
-            keys = [output[2] or b"" for output in outputs]
-            return partitions_of([key[:-suffix] for key in keys] if suffix else keys, count)
-        return [
-            self.choose_partition(topic, output[2], sender) if output[1] is None else output[1] for output in outputs
+        if set(map(_partition, outputs)) == {None}:
+            if count < 2:
+                return count - 1
+            keys = list(map(_key, outputs))
+            if None not in keys:
+                return np.array(partitions_of([key[:-suffix] for key in keys] if suffix else keys, count), np.int64)
+        chosen = [
+            self.choose_partition(topic, key, sender) if given is None else given for _, given, key, *_ in outputs
         ]
+        return np.array(chosen, np.int64)
+
+
+_topic, _partition, _key, _ordinal = itemgetter(0), itemgetter(1), itemgetter(2), itemgetter(6)
+_written = itemgetter(2, 3, 4, 5)

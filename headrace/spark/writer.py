@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headrace.brokers.engine import EngineBroker, Run
+from headrace.brokers.engine import EngineBroker, Run, Written
 from headrace.spark.blocks import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
 from headrace.spark.crash import crash_point
 from headrace.spark.metrics import Metrics
@@ -77,16 +77,14 @@ class Writer:
             self._broker.ensure_topics(dict.fromkeys(sorted(unknown), self._partitions))
 
 
-def in_order(outputs: list[Output]) -> Iterator[tuple[str, int | None, bytes | None, bytes | None, int, Any]]:
-    """Walk the records of a batch, those of a topic partition in the order of their causes."""
+def in_order(outputs: list[Output]) -> Iterator[Written]:
+    """Walk what a batch has for each topic partition, in the order of the causes."""
     places: dict[tuple[str, int], list[Output]] = {}
     for block in sorted(outputs, key=lane_order):
         places.setdefault((block.topic, block.partition), []).append(block)
     for (topic, partition), blocks in sorted(places.items()):
         records = blocks[0].records if len(blocks) == 1 else [record for block in blocks for record in block.records]
-        chosen = None if partition < 0 else partition
-        for key, value, timestamp, headers in taken_in(merge_order(causes_of(blocks)), records):
-            yield topic, chosen, key, value, timestamp, headers
+        yield topic, None if partition < 0 else partition, taken_in(merge_order(causes_of(blocks)), records)
 
 
 def _is_of_spark(error: BaseException) -> bool:

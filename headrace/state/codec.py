@@ -31,6 +31,8 @@ class Codec:
     """From what the overlay keeps to bytes."""
     decode: Callable[[bytes], Any]
     """From bytes to what the overlay keeps."""
+    thaw_value: Callable[[Any], Any] | None = None
+    """What `thaw` does to the value of a timestamped entry, for those who cannot afford the call."""
 
 
 def _same(data: bytes) -> bytes:
@@ -82,11 +84,20 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
 
     if inner_thaw is None:
         return Codec(freeze, None, encode, decode)
+    encoder = serde.encoder(store)
+
+    def freeze_bytes(entry: tuple[Any, int]) -> Any:
+        value, timestamp = entry
+        try:
+            frozen = encoder(value)
+        except Exception:
+            frozen = _explain(store, serde, value)
+        return None if frozen is None else (frozen, timestamp)
 
     def thaw(entry: Any) -> Any:
         return new(ValueAndTimestamp, (inner_thaw(entry[0]), entry[1]))
 
-    return Codec(freeze, thaw, encode, decode)
+    return Codec(freeze_bytes, thaw, encode, decode, inner_thaw)
 
 
 def with_timestamp(store: str, entry: Any) -> Any:

@@ -10,7 +10,7 @@ from headrace.records import ValueAndTimestamp
 from headrace.serdes import Serde
 from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, with_timestamp
 from headrace.state.image import Changes, Image
-from headrace.state.overlay import Overlay
+from headrace.state.overlay import ABSENT, Overlay
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -35,12 +35,20 @@ class KeyValueStore(Generic[K, V]):
         self._thaw = codec.thaw
         self.value_is_exact = value_serde.exact_type is not None
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
-        freeze, thaw, put, delete = codec.freeze, codec.thaw, overlay.put, overlay.delete
+        freeze, thaw, put, delete, load = codec.freeze, codec.thaw, overlay.put, overlay.delete, overlay.load
+        thaw_value = codec.thaw_value
         live, dirty, exact, new = overlay.live, overlay.dirty, value_serde.exact_type, tuple.__new__
 
         def read_thawed(key: bytes) -> Any:
             entry = overlay.get(key)
             return None if entry is None else thaw(entry)  # type: ignore[misc]
+
+        def read_timestamped(key: bytes) -> Any:
+            # The way of every look-up: what `get` and `thaw` do, without the calls.
+            entry = live.get(key, ABSENT)
+            if entry is ABSENT:
+                entry = load(key)
+            return None if entry is None else new(ValueAndTimestamp, (thaw_value(entry[0]), entry[1]))  # type: ignore[misc]
 
         def write_plain(key: bytes, value: Any) -> None:
             if value is None:
@@ -62,6 +70,8 @@ class KeyValueStore(Generic[K, V]):
             write_plain(key, with_timestamp(name, entry))
 
         self.read: Callable[[bytes], Any] = overlay.get if thaw is None else read_thawed
+        if thaw_value is not None:
+            self.read = read_timestamped
         self.write: Callable[..., None] = write_timestamped if timestamped else write_plain
         self._put: Callable[[bytes, Any], None] = put_timestamped if timestamped else write_plain
 

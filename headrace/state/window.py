@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, overload
 
-from headrace.records import Window, Windowed
+from headrace.records import ValueAndTimestamp, Window, Windowed
 from headrace.serdes import Serde
 from headrace.state.cells import Cells
 from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, with_timestamp
@@ -59,7 +59,8 @@ class WindowStore(Generic[K, V]):
         codec = (timestamped_codec if timestamped else plain_codec)(name, value_serde)
         self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position, suffix=12)
         self._decode_key = key_serde.decoder(name)
-        self._freeze, self._thaw = codec.freeze, codec.thaw
+        self._freeze, self._thaw, self._thaw_value = codec.freeze, codec.thaw, codec.thaw_value
+        self._encode_key = key_serde.encoder(name) if key_serde.exact_type is not None else self.key
         self._retain_duplicates = retain_duplicates
         self._sequence = cells.cell(f"{name}/sequence", 0)
         # The latest start ever put, and the least that is still shown; both only rise.
@@ -74,10 +75,17 @@ class WindowStore(Generic[K, V]):
         overlay = self._overlay
         live, dirty, load, delete = overlay.live, overlay.dirty, overlay.load, overlay.delete
         freeze, thaw, latest, floor, lag = self._freeze, self._thaw, self._latest, self._floor, self._lag
+        thaw_value, key_of, encode_key, new = self._thaw_value, self.key, self._encode_key, tuple.__new__
         pack, sequence = _SUFFIX.pack, self._sequence
 
         def place(key: bytes, start: int) -> bytes:
             return key + pack(start, 0)
+
+        def locate(key: Any, start: int) -> bytes:
+            try:
+                return encode_key(key) + pack(start, 0)
+            except Exception:
+                return key_of(key) + pack(start, 0)  # which says what is wrong
 
         def read(place: bytes, start: int) -> Any:
             if start < floor[0]:
@@ -86,6 +94,15 @@ class WindowStore(Generic[K, V]):
             if entry is ABSENT:
                 entry = load(place)
             return entry if thaw is None or entry is None else thaw(entry)
+
+        def read_timestamped(place: bytes, start: int) -> Any:
+            # The way of every windowed aggregate: what `read` and `thaw` do, without the call.
+            if start < floor[0]:
+                return None
+            entry = live.get(place, ABSENT)
+            if entry is ABSENT:
+                entry = load(place)
+            return None if entry is None else new(ValueAndTimestamp, (thaw_value(entry[0]), entry[1]))  # type: ignore[misc]
 
         def write(place: bytes, start: int, value: Any) -> None:
             if start > latest[0]:
@@ -106,7 +123,9 @@ class WindowStore(Generic[K, V]):
 
         self.place: Callable[[bytes, int], bytes] = place
         """Where a serialized key's window is."""
-        self.read: Callable[[bytes, int], Any] = read
+        self.locate: Callable[[Any, int], bytes] = locate
+        """Where a key's window is."""
+        self.read: Callable[[bytes, int], Any] = read if thaw_value is None else read_timestamped
         """Return the value at a place, given its start once more."""
         self.write: Callable[[bytes, int, Any], None] = write
         """Set the value at a place, given its start once more; None deletes it."""

@@ -27,7 +27,7 @@ def filled(broker: LocalBroker, topics: Mapping[str, int], records: list[tuple[s
     """Append (topic, partition, timestamp), in this order over all topics."""
     broker.ensure_topics(topics)
     run = broker.begin_run(f"filling-{next(numbers)}", "")
-    broker.write_batch(run, 0, [(topic, part, None, b"", time, None) for topic, part, time in records], {})
+    broker.write_batch(run, 0, [(topic, part, [(None, b"", time, None)]) for topic, part, time in records], {})
 
 
 def ends_of(broker: LocalBroker, *topics: str) -> Ends:
@@ -85,7 +85,7 @@ def test_batches_of_any_size_give_the_same_order(
     for name in names.values():
         broker.create_topic(name, 2, compact=compact)
     run = broker.begin_run(f"filling-{next(numbers)}", "")
-    broker.write_batch(run, 0, [(names[t], p, b"%d" % key, b"", time, None) for (t, p), time, key in work], {})
+    broker.write_batch(run, 0, [(names[t], p, [(b"%d" % key, b"", time, None)]) for (t, p), time, key in work], {})
     for name in names.values():
         broker.clean(name)
     ends = ends_of(broker, *names.values())

@@ -142,7 +142,7 @@ def test_the_sequence_is_the_order_of_appending_over_all_topics(broker: LocalBro
     broker.produce("a", [(b"%d" % n, b"%d" % n) for n in range(100)])
     broker.produce("b", [(None, b"100")])
     run = broker.begin_run("app", "")
-    broker.write_batch(run, 0, [("ab"[n % 2], None, None, b"%d" % n, 0, None) for n in range(101, 200)], {})
+    broker.write_batch(run, 0, [("ab"[n % 2], None, [(None, b"%d" % n, 0, None)]) for n in range(101, 200)], {})
     broker.produce("a", [(None, b"200"), (None, b"201")], partition=2)
 
     found = [row for topic in "ab" for p in broker.end_offsets(topic) for row in rows(broker, 0, 1_000, topic, p)]

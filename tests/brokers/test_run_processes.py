@@ -28,12 +28,12 @@ def test_the_run_of_another_process_ends_that_of_this_one(path: Path) -> None:
     with LocalBroker(path) as broker:
         broker.create_topic("lines")
         older = broker.begin_run("app", "x")
-        broker.write_batch(older, 0, [("lines", None, None, b"0", 0, None)] * SIZE, {})
+        broker.write_batch(older, 0, [("lines", None, [(None, b"0", 0, None)])] * SIZE, {})
         writer = started_writer("write_runs", str(path), "3")
         assert writer.communicate()[0].split() == ["2", "done"]
 
         with pytest.raises(StreamsError) as raised:
-            broker.write_batch(older, 3, [("lines", None, None, b"3", 0, None)], {})
+            broker.write_batch(older, 3, [("lines", None, [(None, b"3", 0, None)])], {})
 
         assert str(raised.value) == (
             "application 'app' was started again elsewhere (run 2, this is run 1): this one stops"
@@ -73,7 +73,7 @@ def test_of_runs_that_follow_each_other_every_batch_is_there_once(path: Path) ->
 def test_a_process_killed_inside_a_batch_leaves_nothing(path: Path, statement: str) -> None:
     with LocalBroker(path) as broker:
         broker.create_topic("lines", 2)
-        broker.write_batch(broker.begin_run("app", "x"), 0, [("lines", 0, None, b"0", 0, None)], {"in": {0: 1}})
+        broker.write_batch(broker.begin_run("app", "x"), 0, [("lines", 0, [(None, b"0", 0, None)])], {"in": {0: 1}})
         writer = started_writer("die_in_batch", str(path), statement)
         writer.communicate()
         assert writer.returncode == -signal.SIGKILL
@@ -84,7 +84,7 @@ def test_a_process_killed_inside_a_batch_leaves_nothing(path: Path, statement: s
         assert broker.positions("app") == {"in": {0: 1}}
         assert broker.run_number("app") == 2
         again = broker.begin_run("app", "x")
-        assert broker.write_batch(again, 1, [("lines", 0, None, b"1", 0, None)], {"in": {0: 2}}) is True
+        assert broker.write_batch(again, 1, [("lines", 0, [(None, b"1", 0, None)])], {"in": {0: 2}}) is True
         assert [[row[5] for row in page] for page in broker.read_rows("lines", 0, 0, 2)] == [[0, 1]]
     check_file(path)
 

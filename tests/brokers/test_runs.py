@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.brokers import LocalBroker
-from headrace.brokers.engine import Run, WrittenRow
+from headrace.brokers.engine import Run, Written
 from headrace.errors import StreamsError, TopicError
 
 
@@ -16,8 +16,8 @@ def out(broker: LocalBroker) -> LocalBroker:
     return broker
 
 
-def row(value: bytes, topic: str = "out", partition: int | None = None) -> WrittenRow:
-    return topic, partition, b"k", value, 0, None
+def row(value: bytes, topic: str = "out", partition: int | None = None) -> Written:
+    return topic, partition, [(b"k", value, 0, None)]
 
 
 def values(broker: LocalBroker, topic: str = "out") -> list[bytes | None]:
@@ -143,7 +143,7 @@ def test_records_go_where_produce_puts_them(broker: LocalBroker) -> None:
 
     broker.produce("one", [(key, b"%d" % n, n) for n, key in enumerate(keys)])
     broker.write_batch(
-        broker.begin_run("app", ""), 0, [("other", None, key, b"%d" % n, n, None) for n, key in enumerate(keys)], {}
+        broker.begin_run("app", ""), 0, [("other", None, [(key, b"%d" % n, n, None) for n, key in enumerate(keys)])], {}
     )
 
     assert [record[1:] for record in broker.records("one")] == [record[1:] for record in broker.records("other")]
@@ -162,7 +162,7 @@ def test_a_given_partition_wins_over_the_key(out: LocalBroker) -> None:
 def test_records_of_several_topics_keep_their_order(broker: LocalBroker) -> None:
     broker.ensure_topics({"a": 1, "b": 2, "c": 1})
     headers = [("h", b"1")]
-    work: list[WrittenRow] = [("abc"[n % 3], None, b"k", b"%d" % n, n, headers if n == 4 else None) for n in range(9)]
+    work: list[Written] = [("abc"[n % 3], None, [(b"k", b"%d" % n, n, headers if n == 4 else None)]) for n in range(9)]
 
     broker.write_batch(broker.begin_run("app", ""), 0, work, {})
 
@@ -177,7 +177,7 @@ def test_null_and_empty_are_kept_apart(broker: LocalBroker) -> None:
     broker.create_topic("out")
     pairs = [(None, None), (b"", b""), (b"k", None), (None, b"v")]
 
-    broker.write_batch(broker.begin_run("app", ""), 0, [("out", None, k, v, 0, []) for k, v in pairs], {})
+    broker.write_batch(broker.begin_run("app", ""), 0, [("out", None, [(k, v, 0, []) for k, v in pairs])], {})
 
     assert [(record.key, record.value, record.headers) for record in broker.records("out")] == [
         (*pair, []) for pair in pairs
@@ -195,15 +195,21 @@ def test_a_batch_may_have_no_records(out: LocalBroker) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (("nope", None, b"", b"", 0, None), r"there is no topic 'nope' in '.*topics\.db' \(topics: out\)"),
-        (("out", 3, b"", b"", 0, None), "topic 'out': expected a partition from 0 to 2, got 3"),
-        (("out", -1, b"", b"", 0, None), "topic 'out': expected a partition from 0 to 2, got -1"),
-        (("out", None, b"", b"", -1, None), "topic 'out': expected the timestamp in whole milliseconds .* got -1"),
-        (("out", None, b"", b"", 2**63, None), "topic 'out': expected the timestamp in whole milliseconds .* got 9223"),
-        (("out", None, b"", b"", None, None), "topic 'out': expected the timestamp in whole milliseconds .* got None"),
-        (("out", None, "k", b"", 0, None), "topic 'out': expected the key as bytes or None, got str"),
-        (("out", None, b"", 1, 0, None), "topic 'out': expected the value as bytes or None, got int"),
-        (("out", None, b"", b"", 0, ["h"]), "topic 'out': expected the headers as a list of"),
+        (("nope", None, [(b"", b"", 0, None)]), r"there is no topic 'nope' in '.*topics\.db' \(topics: out\)"),
+        (("out", 3, [(b"", b"", 0, None)]), "topic 'out': expected a partition from 0 to 2, got 3"),
+        (("out", -1, [(b"", b"", 0, None)]), "topic 'out': expected a partition from 0 to 2, got -1"),
+        (("out", None, [(b"", b"", -1, None)]), "topic 'out': expected the timestamp in .* got -1"),
+        (
+            ("out", None, [(b"", b"", 2**63, None)]),
+            "topic 'out': expected the timestamp in .* got 9223",
+        ),
+        (
+            ("out", None, [(b"", b"", None, None)]),
+            "topic 'out': expected the timestamp in .* got None",
+        ),
+        (("out", None, [("k", b"", 0, None)]), "topic 'out': expected the key as bytes or None, got str"),
+        (("out", None, [(b"", 1, 0, None)]), "topic 'out': expected the value as bytes or None, got int"),
+        (("out", None, [(b"", b"", 0, ["h"])]), "topic 'out': expected the headers as a list of"),
     ],
     ids=["topic", "partition", "negative partition", "timestamp", "late", "none", "key", "value", "headers"],
 )
@@ -227,7 +233,7 @@ class Key(bytes):
 
 
 def test_a_key_of_a_class_of_its_own_is_bytes(out: LocalBroker) -> None:
-    out.write_batch(out.begin_run("app", ""), 0, [("out", None, Key(b"k"), Key(b"v"), 0, None)], {})
+    out.write_batch(out.begin_run("app", ""), 0, [("out", None, [(Key(b"k"), Key(b"v"), 0, None)])], {})
 
     assert [(record.key, record.value) for record in out.records("out")] == [(b"k", b"v")]
 

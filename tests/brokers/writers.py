@@ -6,7 +6,7 @@ import sys
 from multiprocessing.synchronize import Barrier
 
 from headrace.brokers import LocalBroker
-from headrace.brokers.engine import WrittenRow
+from headrace.brokers.engine import WrittenRecord
 from headrace.errors import StreamsError
 
 
@@ -48,8 +48,8 @@ def die_in_batch(path: str, statement: str) -> None:
     with LocalBroker(path) as broker:
         run = broker.begin_run("app", "x")
         broker._file._connection.set_trace_callback(lambda sql: _die_at(sql, statement))
-        records: list[WrittenRow] = [("lines", None, None, bytes(1_000), 0, None) for _ in range(20_000)]
-        broker.write_batch(run, 1, records, {"in": {0: 20_000}})
+        records: list[WrittenRecord] = [(None, bytes(1_000), 0, None) for _ in range(20_000)]
+        broker.write_batch(run, 1, [("lines", None, records)], {"in": {0: 20_000}})
 
 
 def write_runs(path: str, batches: int) -> None:
@@ -59,8 +59,8 @@ def write_runs(path: str, batches: int) -> None:
         print(run.run, flush=True)
         try:
             for batch in range(int(batches)):
-                records: list[WrittenRow] = [("lines", None, b"%d" % n, b"%d" % batch, 0, None) for n in range(20)]
-                broker.write_batch(run, batch, records, {"in": {0: batch}})
+                records: list[WrittenRecord] = [(b"%d" % n, b"%d" % batch, 0, None) for n in range(20)]
+                broker.write_batch(run, batch, [("lines", None, records)], {"in": {0: batch}})
             print("done", flush=True)
         except StreamsError as error:
             print(error, flush=True)

@@ -105,9 +105,9 @@ class BatchEngine:
             if isinstance(block, Failure):
                 raise unpack_failure(block)
         outputs = [block for block in made if isinstance(block, Output)]
-        for topic, partition, key, value, timestamp, headers in in_order(outputs):
-            place = partition if partition is not None else 0
-            self._append(topic, place, key, value, timestamp, headers)
+        for topic, partition, records in in_order(outputs):
+            for key, value, timestamp, headers in records:
+                self._append(topic, partition or 0, key, value, timestamp, headers)
 
     def records(self, topic: str) -> list[Row]:
         return [row for partition in self.topics.get(topic, []) for row in partition]
