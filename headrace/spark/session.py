@@ -117,6 +117,8 @@ def _settings(config: StreamsConfig) -> dict[str, str]:
         "spark.driver.maxResultSize": "0",
         "spark.task.maxFailures": "1",
         "spark.speculation": "false",
+        # Above that, PySpark would send a function as a broadcast variable, which stateful stages do not load.
+        "spark.broadcast.UDFCompressionThreshold": "2047m",
         "spark.executorEnv.PYTHONHASHSEED": "0",
         **_SQL_SETTINGS,
     }

@@ -155,6 +155,19 @@ class Ticker(Processor[str, str]):
         self.seen += 1
 
 
+def test_a_function_may_bring_megabytes_along(place: Place) -> None:
+    place.create("in", "out")
+    place.produce("in", ("a", "0299999", 1))
+    words = [f"{number:07}" for number in range(300_000)]
+    builder = StreamsBuilder()
+    looked_up = builder.stream("in", value_serde=serdes.String).map_values(lambda value: words[int(value)])
+    looked_up.group_by_key().reduce(max, store="largest").to_stream().to("out", value_serde=serdes.String)
+
+    place.streams(builder.build()).run(until_caught_up=True)
+
+    assert place.read("out", serdes.String) == [("a", "0299999", 1)]
+
+
 def test_the_wall_clock_ticks_when_nothing_comes(place: Place) -> None:
     builder = StreamsBuilder()
     builder.stream("in", value_serde=serdes.String).process(Ticker).to("out", value_serde=serdes.String)
