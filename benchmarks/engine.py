@@ -170,7 +170,7 @@ def _small_batches(topology: Topology, batches: int) -> float:
 def _bare_batches(batches: int) -> float:
     """Measure the reader and an empty `foreachBatch`, which is what Spark itself needs."""
     from headrace.brokers.engine import shared
-    from headrace.spark.reader import Reading, TopicsSource
+    from headrace.spark.reader import READING, Reading, TopicsSource
     from headrace.spark.session import spark_session
 
     folder = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
@@ -185,10 +185,21 @@ def _bare_batches(batches: int) -> float:
         done[0] = batch + 1
 
     session.dataSource.register(TopicsSource)
-    reading = Reading(address, {"in": [[0]]}, [], 500_000, [], 0, str(folder / "stop"), 2)
+    reading = Reading(
+        address=address,
+        settings={},
+        tasks={"in": [[0]]},
+        latest=[],
+        limit=500_000,
+        ticking=[],
+        tick_ms=0,
+        stop_file=str(folder / "stop"),
+        readers=2,
+        goes_on=False,
+    )
     query = (
         session.readStream.format("headrace")
-        .option("reading", reading.dumps())
+        .option(READING, reading.dumps())
         .load()
         .writeStream.foreachBatch(take)
         .option("checkpointLocation", str(folder / "checkpoint"))

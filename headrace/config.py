@@ -101,6 +101,7 @@ class StreamsConfig(BaseSettings):
     default_value_serde: Any = Json
     default_timestamp_extractor: Any = FailOnInvalidTimestamp
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
+    on_data_loss: Literal["fail", "continue"] = "fail"
     deserialization_exception_handler: Any = LogAndFail
     processing_exception_handler: Any = LogAndFail
     production_exception_handler: Any = LogAndFail

@@ -1,4 +1,4 @@
-"""Topics: create, list, produce and consume, on the embedded log."""
+"""Topics: create, list, produce and consume, on the embedded log or on Kafka."""
 
 from headrace.brokers.broker import Broker, TopicInfo, TopicRecord, connect
 from headrace.brokers.local import LocalBroker

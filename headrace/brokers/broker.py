@@ -84,7 +84,9 @@ class Broker(Protocol):
 
 
 def connect(address: str, **settings: Any) -> Broker:
-    """Open the broker at an address: `local:PATH` is the embedded log in that file.
+    """Open the topics at an address: `local:PATH` is the embedded log in that file, `HOST:PORT,...` a Kafka cluster.
+
+    The settings are those of Kafka's clients, by librdkafka's names: `**{"security.protocol": "SSL"}`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, connect(f"local:{folder}/topics.db") as broker:
@@ -93,11 +95,15 @@ def connect(address: str, **settings: Any) -> Broker:
     ...     [record.value for record in broker.records("lines")]
     [b'hello']
     """
-    from headrace.brokers.local import LocalBroker
-
     scheme, separator, path = address.partition(":")
     if scheme == "local" and separator and path:
+        from headrace.brokers.local import LocalBroker
+
         if settings:
             raise ConfigError(f"'{address}': the embedded log takes no settings, got {', '.join(sorted(settings))}")
         return LocalBroker(path)
-    raise ConfigError(f"expected 'local:PATH', got {address!r}: this version has the embedded log only")
+    if scheme == "local" or not separator:
+        raise ConfigError(f"expected 'local:PATH' or 'HOST:PORT,...', got {address!r}")
+    from headrace.brokers.kafka import KafkaBroker  # takes a moment to import
+
+    return KafkaBroker(address, **settings)

@@ -50,6 +50,12 @@ def start_offsets(topic: str, start: Mapping[int, int] | None, count: int) -> di
 
 def stored(topic: str, record: Produced, now: int) -> tuple[bytes | None, bytes | None, int, bytes | None]:
     """Return a record as it is stored, or raise when it is not one."""
+    key, value, timestamp, headers = parts(topic, record, now)
+    return key, value, timestamp, stored_headers(topic, headers) if headers else None
+
+
+def parts(topic: str, record: Produced, now: int) -> tuple[bytes | None, bytes | None, int, Any]:
+    """Return key, value, timestamp and headers of a record, or raise when it is not one; headers are not looked at."""
     if not isinstance(record, tuple | list) or not 2 <= len(record) <= 4:
         raise TopicError(
             f"topic '{topic}': expected (key, value), (key, value, timestamp) or (key, value, timestamp, headers), "
@@ -59,7 +65,7 @@ def stored(topic: str, record: Produced, now: int) -> tuple[bytes | None, bytes 
     if timestamp is None:
         timestamp = now
     check_record(topic, key, value, timestamp)
-    return key, value, timestamp, stored_headers(topic, headers) if headers else None
+    return key, value, timestamp, headers
 
 
 def check_record(topic: str, key: object, value: object, timestamp: object) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
-from headrace.brokers.broker import Broker, connect
+from headrace.brokers.broker import Broker, TopicInfo, connect
 from headrace.records import Headers
 
 Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
@@ -45,11 +45,21 @@ class EngineBroker(Broker, Protocol):
     def closed(self) -> bool:
         """Whether it was closed."""
 
-    def ensure_topics(self, wanted: Mapping[str, int]) -> None:
+    @property
+    def keeps_changelogs(self) -> bool:
+        """Whether the changes of stores go to topics, where other tools read them."""
+
+    def ensure_topics(self, wanted: Mapping[str, int], replication_factor: int = -1) -> None:
         """Create the topics that are missing, with so many partitions; leave the others as they are."""
 
     def topic_id(self, topic: str) -> str:
         """Return what tells a topic from another one of the same name, made after it was deleted."""
+
+    def first_offsets(self, topic: str) -> dict[int, int]:
+        """Return where each partition begins."""
+
+    def missing(self, start: Offsets) -> dict[str, dict[int, int]]:
+        """Return where to go on in the partitions whose records from these offsets on were deleted unread."""
 
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends that begins at these offsets: so many records at most.
@@ -66,7 +76,15 @@ class EngineBroker(Broker, Protocol):
         The sequence is the order in which records were appended, over all topics.
         """
 
-    def begin_run(self, application_id: str, lineage: str) -> Run:
+    def begin_run(
+        self,
+        application_id: str,
+        lineage: str,
+        *,
+        exactly_once: bool = True,
+        changelogs: Iterable[TopicInfo] = (),
+        replication_factor: int = -1,
+    ) -> Run:
         """Begin a run of an application: from now on no earlier one can write."""
 
     def run_number(self, application_id: str) -> int:
@@ -88,16 +106,17 @@ class EngineBroker(Broker, Protocol):
         """Forget an application's runs, batches and positions; what still runs of it cannot write any more."""
 
 
-_shared: dict[tuple[int, str], EngineBroker] = {}
+_shared: dict[tuple[int, str, str], EngineBroker] = {}
 
 
-def shared(address: str) -> EngineBroker:
+def shared(address: str, settings: Mapping[str, Any] | None = None) -> EngineBroker:
     """Return this process's broker at an address, which stays open for all that use it."""
-    place = os.getpid(), address  # a forked process opens its own
+    given = {} if address.startswith("local:") else dict(settings or {})
+    place = os.getpid(), address, repr(sorted(map(str, given.items())))  # a forked process opens its own
     broker = _shared.get(place)
     if broker is not None and not broker.closed:
         return broker
-    opened = cast(EngineBroker, connect(address))  # every broker there is can run an engine
+    opened = cast(EngineBroker, connect(address, **given))  # every broker there is can run an engine
     if broker is not None:
         _shared.pop(place, None)
     # Without a lock, which another thread might hold while this process forks: the first to come wins.

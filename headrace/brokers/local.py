@@ -41,7 +41,7 @@ class LocalBroker:
         local_topics.create_topic(self._file, made)
         return made
 
-    def ensure_topics(self, wanted: Mapping[str, int]) -> None:
+    def ensure_topics(self, wanted: Mapping[str, int], replication_factor: int = -1) -> None:
         """Create the topics that are missing, with so many partitions; leave the others as they are."""
         local_topics.ensure_topics(self._file, wanted)
 
@@ -101,9 +101,19 @@ class LocalBroker:
 
     # -- for an engine ----------------------------------------------------------------------------------------------
 
+    keeps_changelogs = False
+
     def topic_id(self, topic: str) -> str:
         """Return what tells a topic from another one of the same name, made after it was deleted."""
         return str(find_topic(self._file, topic).id)
+
+    def first_offsets(self, topic: str) -> dict[int, int]:
+        """Return where each partition begins: what retention has deleted is a gap, which costs nothing to read."""
+        return dict.fromkeys(range(find_topic(self._file, topic).partitions), 0)
+
+    def missing(self, start: Offsets) -> dict[str, dict[int, int]]:
+        """Return nothing: records are deleted by `clean` only, when somebody asks for it."""
+        return {}
 
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends that begins at these offsets: so many records at most."""
@@ -113,7 +123,15 @@ class LocalBroker:
         """Walk one partition's records from one offset to before another, page by page."""
         return local_reading.read_rows(self._file, topic, partition, start, end)
 
-    def begin_run(self, application_id: str, lineage: str) -> Run:
+    def begin_run(
+        self,
+        application_id: str,
+        lineage: str,
+        *,
+        exactly_once: bool = True,
+        changelogs: Iterable[TopicInfo] = (),
+        replication_factor: int = -1,
+    ) -> Run:
         """Begin a run of an application: from now on no earlier one can write."""
         return local_runs.begin_run(self._file, application_id, lineage)
 

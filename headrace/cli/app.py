@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli import consume, demo, describe, produce, reset, run, topics
+from headrace.cli import consume, demo, describe, dev, produce, reset, run, topics
 from headrace.cli.options import Traceback
 from headrace.cli.reporting import Commands
 
@@ -24,6 +24,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("reset")(reset.reset)
 app.command("demo")(demo.demo)
+app.add_typer(dev.app, name="dev")
 
 
 def main() -> None:

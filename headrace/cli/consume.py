@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headrace.brokers import TopicRecord
-from headrace.cli.options import DEFAULT_ADDRESS, Address, Traceback, check_topic, open_broker
+from headrace.cli.options import DEFAULT_ADDRESS, Address, KafkaConfig, Traceback, check_topic, open_broker
 from headrace.cli.output import LinePrinter
 from headrace.cli.values import TextSerde, bytes_as_text
 from headrace.errors import ConfigError, SerializationError
@@ -36,6 +36,7 @@ def consume(
     value_serde: Annotated[str, typer.Option("--value-serde", help="The serde of values.")] = "String",
     null_marker: Annotated[str, typer.Option("--null-marker", help="What to print for null.")] = "null",
     address: Address = DEFAULT_ADDRESS,
+    kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
     """Print the records of a topic, one a line, with tabs between key and value.
@@ -48,7 +49,7 @@ def consume(
         TextSerde(key_serde, "--key-serde", null_marker), TextSerde(value_serde, "--value-serde", null_marker)
     )
     printer = LinePrinter(chosen, at_once=follow)
-    with open_broker(address) as broker:
+    with open_broker(address, kafka_config) as broker:
         check_topic(broker, topic, address)
         start = broker.end_offsets(topic) if follow and not from_beginning else None
         for record in islice(broker.records(topic, start=start, until_end=not follow), most):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from headrace.brokers import Broker, connect
 from headrace.cli.reporting import want_traceback
-from headrace.errors import TopicError
+from headrace.errors import ConfigError, TopicError
 
 ADDRESS_VARIABLE = "HEADRACE_BOOTSTRAP_SERVERS"
+SETTINGS_VARIABLE = "HEADRACE_KAFKA"
 DEFAULT_ADDRESS = "local:.headrace/topics.db"
+_SHOWN = 20
 
 Address: TypeAlias = Annotated[
     str,
@@ -24,7 +27,16 @@ Address: TypeAlias = Annotated[
         "-b",
         metavar="ADDRESS",
         envvar=ADDRESS_VARIABLE,
-        help="Where the topics are: local:PATH is the embedded log in that file.",
+        help="Where the topics are: local:PATH is the embedded log in that file, HOST:PORT,... a Kafka cluster.",
+    ),
+]
+KafkaConfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-config",
+        metavar="FILE",
+        help="Settings of Kafka's clients, NAME=VALUE a line, such as security.protocol=SSL.",
+        show_default=f"those in {SETTINGS_VARIABLE}",
     ),
 ]
 Traceback: TypeAlias = Annotated[
@@ -35,12 +47,14 @@ Traceback: TypeAlias = Annotated[
 ]
 
 
-def open_broker(address: str) -> Broker:
-    """Open the topics of an address, without making a file where there is none."""
+def open_broker(address: str, kafka_config: Path | None, *, make: bool = False) -> Broker:
+    """Open the topics of an address; only `make` makes a file where there is none."""
     path = local_path(address)
-    if path is not None and not path.exists():
+    if path is not None and not path.exists() and not make:
         raise TopicError(f"there are no topics yet: '{path}' does not exist. {_how_to_create('one', 'NAME', address)}")
-    return connect(address)
+    if kafka_config is not None:
+        return connect(address, **_settings_in(kafka_config))
+    return connect(address, **({} if path is not None else _settings_of_environment()))
 
 
 def local_path(address: str) -> Path | None:
@@ -58,7 +72,39 @@ def check_topic(broker: Broker, topic: str, address: str) -> None:
     where = f"there is no topic '{topic}' in {address}"
     if close:
         raise TopicError(f"{where}. Did you mean '{close[0]}'? {_how_to_create('it', topic, address)}")
-    raise TopicError(f"{where} (topics: {', '.join(known) or 'none'}). {_how_to_create('it', topic, address)}")
+    shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
+    raise TopicError(f"{where} (topics: {shown or 'none'}). {_how_to_create('it', topic, address)}")
+
+
+def _settings_in(file: Path) -> dict[str, str]:
+    """Return the settings in a file of properties."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--kafka-config: '{file}' cannot be read: {error}") from error
+    settings = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.strip().startswith(("#", "!")):
+            continue
+        name, separator, value = line.partition("=")
+        if not separator or not name.strip():
+            raise ConfigError(f"--kafka-config: '{file}', line {number}: expected NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def _settings_of_environment() -> dict[str, Any]:
+    """Return the settings that applications take from the environment, too."""
+    given = os.environ.get(SETTINGS_VARIABLE)
+    if not given:
+        return {}
+    try:
+        settings = json.loads(given)
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise ConfigError(f'{SETTINGS_VARIABLE}: expected a JSON object such as {{"security.protocol": "SSL"}}')
+    return settings
 
 
 def _how_to_create(what: str, topic: str, address: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, cast
 import typer
 
 from headrace.brokers.broker import Produced
-from headrace.cli.options import DEFAULT_ADDRESS, Address, Traceback, check_topic, open_broker
+from headrace.cli.options import DEFAULT_ADDRESS, Address, KafkaConfig, Traceback, check_topic, open_broker
 from headrace.cli.values import TextSerde
 from headrace.errors import ConfigError, SerializationError
 from headrace.records import Headers
@@ -40,6 +40,7 @@ def produce(
         str | None, typer.Option("--null-marker", help="The text that stands for a null key or value.")
     ] = None,
     address: Address = DEFAULT_ADDRESS,
+    kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
     """Append the lines of the standard input to a topic, one record for each line.
@@ -55,7 +56,7 @@ def produce(
         timestamp,
         [_header(text) for text in header or ()],
     )
-    with open_broker(address) as broker:
+    with open_broker(address, kafka_config) as broker:
         check_topic(broker, topic, address)
         broker.produce(topic, [], partition)  # finds a wrong partition before anything is read
         if sys.stdin.isatty():

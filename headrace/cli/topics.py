@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from headrace.brokers import LocalBroker, TopicInfo, connect
-from headrace.cli.options import DEFAULT_ADDRESS, Address, Traceback, check_topic, local_path, open_broker
+from headrace.brokers import LocalBroker, TopicInfo
+from headrace.cli.options import DEFAULT_ADDRESS, Address, KafkaConfig, Traceback, check_topic, local_path, open_broker
 from headrace.cli.output import print_rows
 from headrace.errors import ConfigError
 
@@ -16,12 +16,14 @@ app = typer.Typer(help="List, create, delete and describe topics.", no_args_is_h
 
 
 @app.command("list")
-def list_topics(address: Address = DEFAULT_ADDRESS, traceback: Traceback = False) -> None:
+def list_topics(
+    address: Address = DEFAULT_ADDRESS, kafka_config: KafkaConfig = None, traceback: Traceback = False
+) -> None:
     """List the topics: name, partitions, cleanup (delete or compact), retention in milliseconds."""
     path = local_path(address)
     if path is not None and not path.exists():
         return
-    with open_broker(address) as broker:
+    with open_broker(address, kafka_config) as broker:
         rows = [(info.name, str(info.partitions), *_rules(info)) for info in broker.topics().values()]
     print_rows(("topic", "partitions", "cleanup", "retention (ms)"), rows)
 
@@ -32,16 +34,20 @@ def create(
     partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many partitions.")] = 1,
     compact: Annotated[bool, typer.Option("--compact", help="Keep the last record of each key.")] = False,
     retention_ms: Annotated[
-        int | None, typer.Option("--retention-ms", help="Keep records for this long.", show_default="forever")
+        int | None,
+        typer.Option(
+            "--retention-ms", help="Keep records for this long.", show_default="forever, or as the broker says"
+        ),
     ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Leave a topic that exists as it is, without an error.")
     ] = False,
     address: Address = DEFAULT_ADDRESS,
+    kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
     """Create topics."""
-    with connect(address) as broker:
+    with open_broker(address, kafka_config, make=True) as broker:
         for name in names:
             if if_not_exists and name in broker.topics():
                 print(f"topic '{name}' exists already")
@@ -55,10 +61,11 @@ def delete(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics to delete.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     address: Address = DEFAULT_ADDRESS,
+    kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
     """Delete topics with their records. On a terminal it asks first."""
-    with open_broker(address) as broker:
+    with open_broker(address, kafka_config) as broker:
         for name in names:
             check_topic(broker, name, address)
         if not yes and sys.stdin.isatty():
@@ -76,10 +83,11 @@ def describe_topics(
         list[str] | None, typer.Argument(metavar="[NAME...]", help="The topics to describe.", show_default="all")
     ] = None,
     address: Address = DEFAULT_ADDRESS,
+    kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
     """Print the partitions of topics: topic, partition, the offset that the next record will get."""
-    with open_broker(address) as broker:
+    with open_broker(address, kafka_config) as broker:
         for name in names or ():
             check_topic(broker, name, address)
         rows = [
@@ -96,10 +104,11 @@ def clean(
         list[str] | None, typer.Argument(metavar="[NAME...]", help="The topics to clean.", show_default="all")
     ] = None,
     address: Address = DEFAULT_ADDRESS,
+    kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
     """Delete the records that retention and compaction no longer keep."""
-    with open_broker(address) as broker:
+    with open_broker(address, kafka_config) as broker:
         if not isinstance(broker, LocalBroker):
             raise ConfigError(f"expected an embedded log, local:PATH, got '{address}': a Kafka broker cleans by itself")
         for name in names or ():

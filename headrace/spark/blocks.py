@@ -83,6 +83,8 @@ class Report(msgspec.Struct, array_like=True, tag=2):
     numbers: dict[str, float]
     positions: dict[str, dict[int, int]] = {}
     """Where the next batch begins to read, by topic and partition."""
+    notes: list[str] = []
+    """What the user should know."""
 
 
 class Failure(msgspec.Struct, array_like=True, tag=3):

@@ -12,11 +12,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headrace.brokers.engine import EngineBroker, Run, shared
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopicError
+from headrace.spark.changelogs import changelogs
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.identity import Identity, first_number
 from headrace.spark.metrics import Metrics
 from headrace.spark.plan import Plan, Unit, make_plan
-from headrace.spark.reader import Reading, TopicsSource
+from headrace.spark.reader import READING, Reading, TopicsSource
 from headrace.spark.session import spark_session
 from headrace.spark.stage import Application
 from headrace.spark.stages import Packed, chain
@@ -51,14 +52,15 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     for node in topology.nodes.values():
         if isinstance(node, ProcessorNode) and node.supplier is not None:
             check_supplier(node)
-    broker = shared(config.broker_address)
+    broker = shared(config.broker_address, config.kafka)
     known = _make_topics(topology, config, broker)
     plan = make_plan(topology, config, known)
     session = spark_session(config)
     identity = _identity(folder, plan, config, broker, session)
     numbers = identity.take_up(plan, topology, config)
     identity.save(folder.identity)
-    application = Application(topology, config, plan, numbers, dict(identity.generations), folder.images)
+    logged = changelogs(topology, config, plan) if broker.keeps_changelogs else {}
+    application = Application(topology, config, plan, numbers, dict(identity.generations), folder.images, logged)
     session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
     count = identity.shuffle_partitions
     passing = [first_number(partition, count, {0}, step=-1) for partition in range(count)]
@@ -70,10 +72,16 @@ def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics,
     """Begin a run: from now on no earlier one can write."""
     application = prepared.application
     config = application.config
-    run = prepared.broker.begin_run(config.application_id, prepared.identity.lineage)
-    writer = Writer(prepared.broker, run, metrics, config.num_partitions)
+    run = prepared.broker.begin_run(
+        config.application_id,
+        prepared.identity.lineage,
+        exactly_once=config.processing_guarantee == "exactly_once_v2",
+        changelogs=application.changelogs.values(),
+        replication_factor=config.replication_factor,
+    )
+    writer = Writer(prepared.broker, run, metrics, config)
     prepared.session.dataSource.register(TopicsSource)
-    rows = prepared.session.readStream.format("headrace").option("reading", prepared.reading.dumps()).load()
+    rows = prepared.session.readStream.format("headrace").option(READING, prepared.reading.dumps()).load()
     packed = Packed(f"{config.application_id} {run.run} {uuid4().hex}", application)
     stages = chain(rows, packed, application, prepared.passing)
     starting = (
@@ -123,7 +131,8 @@ def _make_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker
             wanted.update(dict.fromkeys(node.topics, config.num_partitions))
         elif isinstance(node, SinkNode) and isinstance(node.topic, str):
             wanted[node.topic] = config.num_partitions
-    broker.ensure_topics({topic: count for topic, count in wanted.items() if topic not in topology.internal_topics})
+    wanted = {topic: count for topic, count in wanted.items() if topic not in topology.internal_topics}
+    broker.ensure_topics(wanted, config.replication_factor)
     known = {name: info.partitions for name, info in broker.topics().items()}
     for node in topology.nodes.values():
         if isinstance(node, SourceNode) and node.pattern is not None and not any(map(node.reads, known)):
@@ -183,6 +192,7 @@ def _reading(application: Application, folder: ApplicationFolder, readers: int) 
     ticking, interval = _ticking(application)
     return Reading(
         address=config.broker_address,
+        settings=dict(config.kafka),
         tasks=tasks,
         latest=[topic for topic in tasks if _reset(topology, topic, config) == "latest"],
         limit=config.max_records_per_batch,
@@ -190,6 +200,7 @@ def _reading(application: Application, folder: ApplicationFolder, readers: int) 
         tick_ms=max(interval, config.commit_interval),
         stop_file=str(folder.stop_file),
         readers=readers,
+        goes_on=config.on_data_loss == "continue",
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from headrace.brokers.engine import shared
+from headrace.brokers.engine import EngineBroker, shared
 from headrace.errors import TopicError
 from headrace.spark.blocks import SCHEMA, Block, Report, Stretch, Tick, encode
 from headrace.spark.routing import FOR_THE_WRITER
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _LEFTOVERS = 1.05
 """How much larger than the limit a batch may be if it is the last one."""
 
+READING = "secret"
+"""The option with the reading: Spark shows no option of that name, and there may be passwords in this one."""
 Positions = dict[str, dict[int, int]]
 ARROW_SCHEMA = pa.schema([("task", pa.int32()), ("block", pa.binary())])
 
@@ -33,6 +35,8 @@ class Reading(msgspec.Struct, frozen=True):
     """What to read, for whom. Goes to Spark as an option of the data source."""
 
     address: str
+    settings: dict[str, Any]
+    """Of the broker's clients."""
     tasks: dict[str, list[list[int]]]
     """The tasks that take each partition of a topic."""
     latest: list[str]
@@ -45,6 +49,13 @@ class Reading(msgspec.Struct, frozen=True):
     """While it exists no batch begins."""
     readers: int
     """How many read at once."""
+    goes_on: bool
+    """Whether to go on when records were deleted unread."""
+
+    @property
+    def broker(self) -> EngineBroker:
+        """This process's broker."""
+        return shared(self.address, self.settings)
 
     def dumps(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -65,7 +76,7 @@ class TopicsSource(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> TopicsReader:
-        return TopicsReader(Reading.loads(self.options["reading"]))
+        return TopicsReader(Reading.loads(self.options[READING]))
 
 
 @dataclass
@@ -74,13 +85,15 @@ class Share(InputPartition):
 
     stretches: list[tuple[Stretch, list[int]]]
     ticks: list[tuple[int, Tick]]
+    notes: list[str]
 
 
 class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches, in a process beside the driver.
 
-    An offset is {"topics": {topic: {partition: next offset}}, "ids": {topic: id}, "now": the batch's clock}. All that a
-    batch depends on is in its offset, so a batch that runs again reads the same records and sees the same time.
+    An offset is {"topics": {topic: {partition: next offset}}, "ids": {topic: id}, "now": the batch's clock}; where
+    records were deleted unread, "from" says where the batch begins instead, and "notes" what was lost. All that a batch
+    depends on is in its offset, so a batch that runs again reads the same records and sees the same time.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -96,7 +109,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()  # the limit is ours: it is shared out over partitions by time
 
     def prepareForTriggerAvailableNow(self) -> None:
-        broker = shared(self._reading.address)
+        broker = self._reading.broker
         self._until = {topic: broker.end_offsets(topic) for topic in self._reading.tasks}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -105,19 +118,16 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if Path(reading.stop_file).exists():
             return start
         ids = self._ids()
-        for topic, known in start.get("ids", {}).items():
-            if ids.get(topic, known) != known:
-                raise TopicError(
-                    f"topic '{topic}' was deleted and made anew since it was read: the offsets of the old one say "
-                    "nothing about it. Start over with headrace reset"
-                )
         missing = [topic for topic in reading.tasks if topic not in before]
         before.update(self._beginnings(missing))
         for topic, tasks in reading.tasks.items():
             for partition in range(len(tasks)):
                 before[topic].setdefault(partition, 0)
         wanted = {topic: before[topic] for topic in reading.tasks}
-        broker = shared(reading.address)
+        broker = reading.broker
+        lost, notes = self._lost(wanted, ids, start.get("ids", {}))
+        for topic, places in lost.items():
+            wanted[topic] = before[topic] = {**wanted[topic], **places}
         ends = broker.plan_batch(wanted, None)
         waiting = sum(end - wanted[topic][number] for topic in ends for number, end in ends[topic].items())
         if waiting > reading.limit * _LEFTOVERS:  # a batch of a few leftovers would cost as much as a large one
@@ -131,12 +141,38 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for topic, partitions in ends.items()
             }
         now = max(int(time.time() * 1000), was)
-        if ends != wanted or (reading.ticking and self._until is None and now - was >= reading.tick_ms):
-            return _offset({**before, **ends}, ids, now)
+        if lost or ends != wanted or (reading.ticking and self._until is None and now - was >= reading.tick_ms):
+            return _offset({**before, **ends}, ids, now) | ({"from": _texts(lost), "notes": notes} if lost else {})
         return start
+
+    def _lost(
+        self, wanted: Positions, ids: dict[str, str], known: dict[str, str]
+    ) -> tuple[dict[str, dict[int, int]], list[str]]:
+        """Return where to go on in partitions whose next records are gone, and say so; raise if that is not wanted."""
+        broker = self._reading.broker
+        notes = []
+        anew = [topic for topic in wanted if ids[topic] != known.get(topic, ids[topic])]
+        lost = {topic: broker.first_offsets(topic) for topic in anew}
+        for topic in anew:
+            notes.append(f"topic '{topic}' was deleted and made anew since it was read")
+        there = {topic: places for topic, places in wanted.items() if topic not in lost}
+        for topic, places in broker.missing(there).items():
+            lost[topic] = places
+            for partition, first in places.items():
+                at = wanted[topic][partition]
+                what = f"offsets {at} to {first - 1} are" if first > at else f"what was there from offset {first} on is"
+                notes.append(f"topic '{topic}', partition {partition}: {what} gone")
+        if lost and not self._reading.goes_on:
+            raise TopicError(
+                f"{'; '.join(notes)}. Start over with headrace reset, or go on with what there is with "
+                "on_data_loss='continue'"
+            )
+        return lost, notes
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading, before, after, now = self._reading, _positions(start), _positions(end), int(end["now"])
+        for topic, places in end.get("from", {}).items():
+            before[topic] = {**before.get(topic, {}), **{int(number): first for number, first in places.items()}}
         stretches = []
         for topic, tasks in reading.tasks.items():
             for partition, wanting in enumerate(tasks):
@@ -146,22 +182,18 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 last = after.get(topic, {}).get(partition, first)
                 if last > first:
                     stretches.append((Stretch(topic, partition, first, last, now), wanting))
-        shares = [Share(mine, []) for mine in share_out(stretches, reading.readers)]
-        ticks = [(task, Tick(now)) for task in reading.ticking]
-        return [*shares, Share([], ticks)] if ticks else shares
+        shares = [Share(mine, [], []) for mine in share_out(stretches, reading.readers)]
+        ticks, notes = [(task, Tick(now)) for task in reading.ticking], end.get("notes", [])
+        return [*shares, Share([], ticks, notes)] if ticks or notes else shares
 
     def _ids(self) -> dict[str, str]:
-        broker = shared(self._reading.address)
+        broker = self._reading.broker
         return {topic: broker.topic_id(topic) for topic in self._reading.tasks}
 
     def _beginnings(self, topics: Any) -> Positions:
-        broker = shared(self._reading.address)
+        broker, latest = self._reading.broker, self._reading.latest
         return {
-            topic: {
-                partition: end if topic in self._reading.latest else 0
-                for partition, end in broker.end_offsets(topic).items()
-            }
-            for topic in topics
+            topic: broker.end_offsets(topic) if topic in latest else broker.first_offsets(topic) for topic in topics
         }
 
     # -- reading ----------------------------------------------------------------------------------------------------
@@ -172,7 +204,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for stretch, _ in partition.stretches:
             positions.setdefault(stretch.topic, {})[stretch.partition] = stretch.end
         rows = [(task, stretch) for stretch, tasks in partition.stretches for task in tasks]
-        yield batch_of([*rows, *partition.ticks, (FOR_THE_WRITER, Report("reader", {}, positions))])
+        yield batch_of([*rows, *partition.ticks, (FOR_THE_WRITER, Report("reader", {}, positions, partition.notes))])
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: what was read is noted with what was written."""
@@ -213,8 +245,11 @@ def batch_of(rows: Sequence[tuple[int, Block | bytes]]) -> pa.RecordBatch:
 
 
 def _offset(positions: Mapping[str, Mapping[int, int]], ids: dict[str, str], now: int) -> dict[str, Any]:
-    topics = {topic: {str(number): end for number, end in ends.items()} for topic, ends in positions.items()}
-    return {"topics": topics, "ids": ids, "now": now}
+    return {"topics": _texts(positions), "ids": ids, "now": now}
+
+
+def _texts(positions: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+    return {topic: {str(number): end for number, end in ends.items()} for topic, ends in positions.items()}
 
 
 def _positions(offset: dict[str, Any]) -> Positions:

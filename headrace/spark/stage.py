@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from headrace.brokers.broker import TopicInfo
 from headrace.brokers.engine import shared
 from headrace.config import StreamsConfig
 from headrace.errors import HeadraceError, TaskError
 from headrace.spark.blocks import Block, Failure, ForTask, Input, Report, Stretch, failure, lanes_of
+from headrace.spark.changelogs import logged_entries
 from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
 from headrace.spark.images import PartOfImage, boot_id, open_image
@@ -26,10 +28,11 @@ from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
 from headrace.task.collector import collector_paused
+from headrace.task.current_record import NO_HEADERS
 from headrace.task.group import TaskGroup
 from headrace.task.lanes import Lane
 from headrace.task.sources import RawRecord
-from headrace.task.task import Task
+from headrace.task.task import CausedOutput, Task
 from headrace.topology.topology import SubTopology, Topology
 
 _GENERATIONS = "#generations"
@@ -48,6 +51,8 @@ class Application:
     """Of every unit's tasks."""
     generations: dict[str, int]
     image_dir: Path
+    changelogs: Mapping[str, TopicInfo] = field(default_factory=dict)
+    """By store, the topic that its changes go to."""
 
     @cached_property
     def subs(self) -> Mapping[int, SubTopology]:
@@ -76,7 +81,7 @@ class Application:
 
     def pages(self, stretch: Stretch) -> Iterator[list[RawRecord]]:
         """Read records of a topic, page by page."""
-        broker = shared(self.config.broker_address)
+        broker = shared(self.config.broker_address, self.config.kafka)
         return broker.read_rows(stretch.topic, stretch.partition, stretch.start, stretch.end)
 
     def partition_count(self, topic: str) -> int:
@@ -127,6 +132,7 @@ def _run_stateful(
             running.advance_wall_clock(now)
             changes, new_cells = parts.commit(running)
             outputs = running.take_caused_outputs()
+            outputs += parts.changelog(changes, len(causes) - 1)
             dropped = running.dropped_records
         processed = perf_counter()
         if changes or new_cells != cells:
@@ -285,6 +291,21 @@ class _Parts:
             changes.update({view.name_of(space): changed for space, changed in commit.stores.items()})
             cells[self._key(sub, partition)] = commit.state
         return changes, cells
+
+    def changelog(self, changes: Mapping[str, Changes], ordinal: int) -> list[CausedOutput]:
+        """Return the changes of stores as records of their changelog topics, in Kafka Streams' form."""
+        logged = self._application.changelogs
+        if not logged:
+            return []
+        made: list[CausedOutput] = []
+        for sub, partition in self._ordinary:
+            view = self._view(sub, partition)
+            for store in sub.stores:
+                if store in logged and changes.get(view.name_of(store)):
+                    timestamped = self._application.topology.stores[store].kind.startswith("timestamped")
+                    entries = logged_entries(changes[view.name_of(store)], timestamped, self._now)
+                    made += ((logged[store].name, partition, *entry, NO_HEADERS, ordinal) for entry in entries)
+        return made
 
     def _generations(self) -> dict[str, int]:
         stores = {name for sub, _ in (*self._globals, *self._ordinary) for name in sub.stores}

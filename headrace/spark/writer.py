@@ -6,11 +6,13 @@ batch that Spark runs again after a crash finds its marker and is skipped.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from headrace.brokers.engine import EngineBroker, Run, Written
+from headrace.config import StreamsConfig
 from headrace.spark.blocks import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
 from headrace.spark.crash import crash_point
 from headrace.spark.metrics import Metrics
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_log = logging.getLogger(__name__)
+
+
 class Writer:
     """Writes the batches of one run."""
 
-    def __init__(self, broker: EngineBroker, run: Run, metrics: Metrics, partitions: int) -> None:
-        self._broker, self._run, self._metrics, self._partitions = broker, run, metrics, partitions
+    def __init__(self, broker: EngineBroker, run: Run, metrics: Metrics, config: StreamsConfig) -> None:
+        self._broker, self._run, self._metrics, self._config = broker, run, metrics, config
         self.failure: BaseException | None = None
         """What ended the run, as the worker raised it."""
 
@@ -47,6 +52,8 @@ class Writer:
             del blocks
             positions: dict[str, dict[int, int]] = {}
             for report in reports:
+                for note in report.notes:
+                    _log.warning("%s: %s", self._config.application_id, note)
                 for topic, ends in report.positions.items():
                     positions.setdefault(topic, {}).update(ends)
             self._make_topics(outputs)
@@ -74,7 +81,8 @@ class Writer:
         """Make the topics that only a record has named: dead letters, and those of a function."""
         unknown = {block.topic for block in outputs if block.partition < 0}
         if unknown:
-            self._broker.ensure_topics(dict.fromkeys(sorted(unknown), self._partitions))
+            wanted = dict.fromkeys(sorted(unknown), self._config.num_partitions)
+            self._broker.ensure_topics(wanted, self._config.replication_factor)
 
 
 def in_order(outputs: list[Output]) -> Iterator[Written]:

@@ -11,8 +11,8 @@ from tests.cli.running import COMMAND
 
 DOCS = Path(__file__).parents[2] / "docs"
 _FILE = re.compile(r"^`(\S+\.py)`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SAID = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", ["topics.md", "command-line.md"])
@@ -22,7 +22,7 @@ def test_commands_print_what_the_page_says(page: str, folder: Path) -> None:
         (folder / name).write_text(code, encoding="utf-8")
     path = os.pathsep.join([str(Path(COMMAND[0]).parent), os.environ["PATH"]])
 
-    said = [pair for block in _BLOCK.findall(text) for pair in _COMMAND.findall(block)]
+    said = [pair for block in BLOCK.findall(text) for pair in SAID.findall(block)]
     assert said
     for command, expected in said:
         done = subprocess.run(

@@ -41,7 +41,8 @@ def test_create_refuses_what_exists_unless_told() -> None:
         (["a b"], "expected a name of up to 249 letters"),
         (["a", "--partitions", "0"], "topic 'a': expected at least 1 partition, got 0"),
         (["a", "--retention-ms", "-5"], "topic 'a': expected retention_ms of at least 0, got -5"),
-        (["a", "-b", "localhost:9092"], "expected 'local:PATH', got 'localhost:9092'"),
+        (["a", "-b", "localhost"], "expected 'local:PATH' or 'HOST:PORT,...', got 'localhost'"),
+        (["a", "--kafka-config", "nowhere"], "--kafka-config: 'nowhere' cannot be read"),
     ],
 )
 def test_create_says_what_is_wrong(arguments: list[str], message: str) -> None:

@@ -1,0 +1,48 @@
+"""A client that looks after topics, and answers within a time limit."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.waiting import Patience
+from headrace.brokers.kafka.wording import NO_ANSWER, explained, no_answer
+
+_STEP = 0.1  # seconds between two looks at a client's errors
+
+
+class Admin:
+    """A client of one process, to be shared by its threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._patience = Patience(connection)
+        self.client = connection.admin(error_cb=self._patience)
+
+    def wait(self, future: Future[Any], doing: str, topic: str | None = None, operation: str = "") -> Any:
+        """Return what a call has found out, or raise what went wrong, in words."""
+        try:
+            return self.answer(future, doing)
+        except KafkaException as error:
+            raise explained(error.args[0], self.connection, doing, topic, operation) from None
+
+    def answer(self, future: Future[Any], doing: str) -> Any:
+        """Return what a call has found out, or raise Kafka's own error; in words only if there is no answer."""
+        self._patience.begin()
+        while True:
+            try:
+                found = future.result(_STEP)
+            except TimeoutError:
+                self.client.poll(0)
+                self._patience.check(doing)
+            except KafkaException as error:
+                if error.args[0].code() not in NO_ANSWER:
+                    raise
+                self.client.poll(0)
+                raise no_answer(self.connection, doing, self._patience.last or error.args[0]) from None
+            else:
+                self._patience.renew()
+                return found

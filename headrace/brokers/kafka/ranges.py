@@ -1,0 +1,103 @@
+"""Reading stretches of partitions, one after the other, over a connection that stays open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from headrace.brokers.engine import Row
+from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.waiting import Patience
+from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained
+from headrace.errors import TopicError
+
+_STEP = 0.1  # seconds between two looks at a client's errors
+_PAGE = 10_000
+_SETTINGS = {
+    "enable.partition.eof": True,
+    "fetch.wait.max.ms": 5,  # that a partition ends is known only after it
+    "fetch.message.max.bytes": 4 << 20,
+    "queued.max.messages.kbytes": 32 << 10,
+}
+
+
+class RangeReader:
+    """Reads what is committed, for one process."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._patience = Patience(connection)
+        self._consumer: Consumer | None = None
+
+    def rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+        """Walk the records from one offset to before another.
+
+        Transactions and compaction leave gaps in the offsets: a stretch is read when its last record has come, or one
+        behind its end, or word that there are no more.
+        """
+        if start >= end:
+            return
+        if self._consumer is None:
+            self._consumer = self._connection.consumer(error_cb=self._patience, **_SETTINGS)
+        consumer = self._consumer
+        doing = f"read topic '{topic}', partition {partition}"
+        try:
+            consumer.assign([TopicPartition(topic, partition, start)])
+            self._patience.renew()
+            at_end = False
+            while not at_end:
+                messages = self._messages(consumer, doing)
+                page: list[Row] = []
+                for message in messages:
+                    offset = message.offset()
+                    if message.error() is not None:
+                        at_end = self._is_end(message, topic, partition, start, end) or at_end
+                    elif offset >= end:
+                        at_end = True
+                        break
+                    else:
+                        headers = message.headers()
+                        if headers:
+                            headers = [(name, value or b"") for name, value in headers]
+                        page.append((offset, message.timestamp()[1], message.key(), message.value(), headers, offset))
+                        if offset + 1 >= end:
+                            at_end = True
+                            break
+                if page:
+                    yield page
+        except KafkaException as error:
+            raise explained(error.args[0], self._connection, doing, topic, "Read") from None
+        finally:
+            with suppress(KafkaException, RuntimeError):
+                consumer.unassign()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _messages(self, consumer: Consumer, doing: str) -> list[Message]:
+        first = consumer.poll(_STEP)
+        if first is None:
+            self._patience.check(doing)
+            return []
+        self._patience.renew()
+        return [first, *consumer.consume(_PAGE, 0)]
+
+    def _is_end(self, message: Message, topic: str, partition: int, start: int, end: int) -> bool:
+        """Tell whether there are no more records before the end; raise when they should be there."""
+        error = message.error()
+        assert error is not None
+        if error.code() == KafkaError._PARTITION_EOF:
+            return int(message.offset()) >= end
+        if error.code() == KafkaError._AUTO_OFFSET_RESET or error.code() in UNKNOWN_TOPIC:
+            raise TopicError(
+                f"topic '{topic}', partition {partition}: the records from offset {start} to {end} are no longer "
+                f"there at {self._connection.address}: retention has deleted them, or somebody the topic"
+            )
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:  # of the client's group, which it does not need
+            return False
+        raise explained(error, self._connection, f"read topic '{topic}'", topic, "Read")

@@ -1,0 +1,86 @@
+"""What may be set on Kafka's clients: librdkafka's names, except for what Headrace decides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.errors import ConfigError
+from headrace.properties import SECRET
+
+_SERVER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):([0-9]{1,5})")
+
+_ADDRESS = "the address says where the brokers are"
+_READING = "a reader's own call decides where it begins and what it sees"
+_WRITING = "records are written once and acknowledged by all replicas"
+OURS = {
+    "acks": _WRITING,
+    "auto.offset.reset": _READING,
+    "bootstrap.servers": _ADDRESS,
+    "enable.auto.commit": _READING,
+    "enable.auto.offset.store": _READING,
+    "enable.idempotence": _WRITING,
+    "enable.partition.eof": _READING,
+    "error_cb": "errors are raised, or logged by 'headrace.kafka'",
+    "group.id": "topics are read without a group",
+    "isolation.level": _READING,
+    "log_cb": "clients log to the logger 'headrace.kafka'",
+    "logger": "clients log to the logger 'headrace.kafka'",
+    "metadata.broker.list": _ADDRESS,
+    "on_delivery": _WRITING,
+    "partitioner": "the partition of a key is the one that a Java client chooses",
+    "request.required.acks": _WRITING,
+    "transactional.id": _WRITING,
+}
+"""Settings that Headrace decides, and why."""
+
+JAVA_ONLY = {
+    "sasl.jaas.config": "sasl.username and sasl.password",
+    "sasl.login.callback.handler.class": "oauth_cb, a function that returns a token and when it ends",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.truststore.location": "ssl.ca.location, a file in PEM",
+    "ssl.truststore.password": "ssl.ca.location, a file in PEM",
+    "ssl.truststore.type": "ssl.ca.location, a file in PEM",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.keystore.type": "ssl.keystore.location for PKCS#12, or ssl.certificate.location and ssl.key.location for PEM",
+}
+"""Settings of Java's clients, and what is set instead."""
+
+
+def check_address(address: str) -> None:
+    """Raise when an address is not a list of HOST:PORT."""
+    servers = [_SERVER.fullmatch(server.strip()) for server in address.split(",")]
+    if not all(server and 0 < int(server[2]) < 65536 for server in servers):
+        raise ConfigError(f"expected 'local:PATH' or 'HOST:PORT,...', got {address!r}")
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise when a setting is decided by Headrace, or belongs to Java's clients."""
+    for name in settings:
+        if name in OURS:
+            raise ConfigError(f"Kafka setting '{name}' cannot be given: {OURS[name]}")
+        if name in JAVA_ONLY:
+            raise ConfigError(f"Kafka setting '{name}' is one of Java's clients. Instead: {JAVA_ONLY[name]}")
+
+
+def number(settings: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a setting that is a whole number."""
+    given = settings.get(name, default)
+    try:
+        return int(given)
+    except (TypeError, ValueError):
+        raise ConfigError(f"Kafka setting: expected a number for '{name}', got {given!r}") from None
+
+
+def hidden(text: str, settings: Mapping[str, Any]) -> str:
+    """Return a text without the secrets among settings.
+
+    >>> hidden("wrong password 'abc'", {"sasl.password": "abc"})
+    "wrong password '****'"
+    """
+    for name, value in settings.items():
+        if value and (SECRET.search(name) or name == "sasl.oauthbearer.config"):
+            text = text.replace(str(value), "****")
+    return text

@@ -1,0 +1,77 @@
+"""Kafka's errors in words that help: what was tried, where, and what to look at."""
+
+from __future__ import annotations
+
+import re
+
+from confluent_kafka import KafkaError
+
+from headrace.brokers.kafka.connection import Connection
+from headrace.errors import HeadraceError, StreamsError, TopicError
+
+NOT_LET_IN = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
+NOT_SECURE = (KafkaError._SSL,)
+NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._MSG_TIMED_OUT)
+NO_LEADER = (  # for a moment: the topic is new, or a broker has gone
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+)
+UNKNOWN_TOPIC = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.TOPIC_EXCEPTION,  # no topic can have that name
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+)
+_HINTS = {
+    KafkaError.INVALID_RECORD: "A compacted topic takes no record without a key",
+    KafkaError.INVALID_TIMESTAMP: "The topic's settings message.timestamp.*.max.ms say how far from now one may be",
+    KafkaError.MSG_SIZE_TOO_LARGE: "The topic's max.message.bytes and the client's message.max.bytes limit it",
+}
+_PLACE = re.compile(r"^(\w+://)?\S+/(bootstrap|\d+): ")
+_STATE = re.compile(r" \(after \d+ms in state .*\)$")
+
+
+def explained(
+    error: KafkaError, connection: Connection, doing: str, topic: str | None = None, operation: str = ""
+) -> HeadraceError:
+    """Return the error to raise; the operation is what an ACL would have to allow."""
+    where, code, said = f"cannot {doing} at {connection.address}", error.code(), _said(error, connection)
+    if code in NOT_LET_IN:
+        check = "Check security.protocol and the settings that begin with 'sasl.'"
+        return StreamsError(f"{where}: the broker did not accept the login ({said}). {check}")
+    if code in NOT_SECURE:
+        check = "Check security.protocol and the settings that begin with 'ssl.'"
+        return StreamsError(f"{where}: there is no secure connection ({said}). {check}")
+    if code in NOT_ALLOWED:
+        user = connection.settings.get("sasl.username")
+        what = "the cluster" if topic is None else f"topic '{topic}'"
+        return TopicError(
+            f"{where}: {f'user {user!r}' if user else 'this client'} is not allowed to. "
+            f"It takes an ACL that allows {operation} on {what}"
+        )
+    if code in NO_ANSWER:
+        return no_answer(connection, doing, error)
+    if code == KafkaError.TOPIC_ALREADY_EXISTS:
+        return TopicError(f"topic '{topic}' exists already at {connection.address}")
+    if code in UNKNOWN_TOPIC:
+        return TopicError(f"there is no topic '{topic}' at {connection.address}")
+    return TopicError(f"{where}: {said}" + (f". {_HINTS[code]}" if code in _HINTS else ""))
+
+
+def no_answer(connection: Connection, doing: str, last: KafkaError | None) -> StreamsError:
+    """Return the error for a broker that is not there, or does not answer; the last error may tell why."""
+    why = "" if last is None else f" ({_said(last, connection)})"
+    return StreamsError(
+        f"cannot {doing}: no answer from {connection.address}{why}. Check the address, that the broker runs, and "
+        "security.protocol"
+    )
+
+
+def _said(error: KafkaError, connection: Connection) -> str:
+    return connection.hidden(_STATE.sub("", _PLACE.sub("", error.str()))).rstrip(".")

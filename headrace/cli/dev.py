@@ -1,0 +1,53 @@
+"""`headrace dev`: what helps while one develops."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.cli.options import ADDRESS_VARIABLE, Traceback
+
+app = typer.Typer(help="What helps while you develop: a Kafka broker on your laptop.", no_args_is_help=True)
+
+
+@app.callback()
+def dev() -> None:
+    pass
+
+
+@app.command()
+def broker(
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="Where it listens, on this machine only.")
+    ] = 9092,
+    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where its topics are kept.")] = Path(
+        ".headrace/kafka"
+    ),
+    traceback: Traceback = False,
+) -> None:
+    """Run a Kafka broker on this machine until Ctrl-C: no Docker, no set-up.
+
+    The first time, it fetches Kafka from Maven Central. Topics are kept in the folder for the next time.
+    """
+    from headrace.dev.kafka_broker import DevBroker
+    from headrace.dev.kafka_jars import VERSION, jars_folder
+
+    running = DevBroker(folder, port)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if not jars_folder().is_dir():
+            print(f"fetching Kafka {VERSION}, about 55 MB, into {jars_folder()}", flush=True)
+        with running:
+            print(f"Kafka {VERSION} is running at {running.address}, with its topics in '{folder}'. Ctrl-C stops it.\n")
+            print(f'  StreamsConfig(..., bootstrap_servers="{running.address}")')
+            print(f"  export {ADDRESS_VARIABLE}={shlex.quote(running.address)}")
+            print(f"  headrace topics create lines -b {running.address}", flush=True)
+            running.wait()
+    except KeyboardInterrupt:
+        print(f"stopped Kafka at {running.address}")
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,1 @@
+"""What helps while one develops: a Kafka broker on the laptop."""

@@ -1,0 +1,46 @@
+"""Changelog topics: what the stores of an application hold, for other tools to read, as Kafka Streams writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from struct import Struct
+
+from headrace.brokers.broker import TopicInfo
+from headrace.config import StreamsConfig
+from headrace.spark.plan import Plan
+from headrace.state.image import Changes
+from headrace.topology.topology import Topology
+
+_KINDS = frozenset({"key-value", "timestamped-key-value", "window", "timestamped-window", "session"})
+"""The stores whose entries are the same bytes in Kafka Streams."""
+_GENERATED = re.compile(r"(KSTREAM|KTABLE)-[A-Z-]+-\d{10}.*")
+_EXTRA_MS = 86_400_000
+"""Kafka Streams' windowstore.changelog.additional.retention.ms."""
+_timestamp = Struct(">q").unpack_from
+
+
+def changelogs(topology: Topology, config: StreamsConfig, plan: Plan) -> dict[str, TopicInfo]:
+    """Return the topic that the changes of each named store go to."""
+    found: dict[str, TopicInfo] = {}
+    for unit in plan.units:
+        for sub in topology.sub_topologies():
+            if sub.id not in unit.subs:
+                continue
+            for name in sub.stores:
+                builder = topology.stores[name]
+                if builder.logging and builder.kind in _KINDS and not _GENERATED.fullmatch(name):
+                    retention = dict(builder.options).get("retention")
+                    kept = None if retention is None else int(retention) + _EXTRA_MS
+                    topic = f"{config.application_id}-{name}-changelog"
+                    found[name] = TopicInfo(topic, unit.partitions, compact=True, retention_ms=kept)
+    return found
+
+
+def logged_entries(changes: Changes, timestamped: bool, now: int) -> Iterator[tuple[bytes, bytes | None, int]]:
+    """Walk changes as (key, value, timestamp): what a store keeps before its value becomes the record's timestamp."""
+    for key, value in changes.items():
+        if value is None or not timestamped:
+            yield key, value, now
+        else:
+            yield key, value[8:], max(_timestamp(value)[0], 0)

@@ -1,0 +1,40 @@
+"""One broker for all tests of Kafka, and one more that asks who one is.
+
+Tests carry `pytest.mark.xdist_group("kafka")`, so that one worker has them all and starts each broker once.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.brokers import Broker, connect
+from headrace.dev.kafka_broker import DevBroker, free_port
+from tests.kafka.secured import SecuredBroker, secured_broker
+
+# A broker that was killed comes back as soon as the controller has given up its predecessor. Compaction is soon.
+SETTINGS = {
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "1000",
+    "log.cleaner.backoff.ms": "200",
+}
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
+    """Run a broker. A test that kills it starts it again."""
+    with DevBroker(tmp_path_factory.mktemp("kafka"), free_port(), settings=SETTINGS) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(kafka: DevBroker) -> Iterator[Broker]:
+    """Connect to the broker."""
+    with connect(kafka.address) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """Run a broker with TLS, SASL and ACLs."""
+    with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
+        yield secured

@@ -1,0 +1,85 @@
+"""The address and the settings of Kafka's clients, checked before anything is connected."""
+
+import logging
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from headrace.brokers import connect
+from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.settings import JAVA_ONLY, OURS
+from headrace.errors import ConfigError
+
+
+@pytest.mark.parametrize("address", ["localhost:9092", "a:1,b.example.org:65535", "[::1]:9092", "10.0.0.1:9092, b:1"])
+def test_an_address_is_one_or_more_servers(address: str) -> None:
+    assert Connection(address).address == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "local", "local:", "topics.db", "host", "host:", "host:0", "host:65536", "host:port", "a:1,", "a b:1"],
+)
+def test_connect_says_what_an_address_looks_like(address: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        connect(address)
+    assert str(raised.value) == f"expected 'local:PATH' or 'HOST:PORT,...', got {address!r}"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_headrace_decides_cannot_be_given(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' cannot be given: {OURS[name]}"):
+        connect("localhost:9092", **{name: "x"})
+
+
+@pytest.mark.parametrize("name", JAVA_ONLY)
+def test_a_setting_of_java_is_told_from_ours(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' is one of Java's clients. Instead: "):
+        connect("localhost:9092", **{name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"no.such.setting": 1}, 'No such configuration property: "no.such.setting"'),
+        ({"security.protocol": "TLS"}, 'Invalid value "TLS" for configuration property "security.protocol"'),
+        ({"socket.timeout.ms": "soon"}, "expected a number for 'socket.timeout.ms', got 'soon'"),
+        ({"ssl.ca.location": "/nowhere", "security.protocol": "SSL"}, "ssl.ca.location failed"),
+    ],
+)
+def test_settings_that_the_client_library_refuses(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message), connect("localhost:9092", **settings) as broker:
+        broker.topics()
+
+
+def test_a_connection_can_be_sent_to_another_process() -> None:
+    sent = pickle.loads(pickle.dumps(Connection("a:1", {"sasl.password": "abc", "socket.timeout.ms": 1500})))
+
+    assert (sent.address, sent.settings["sasl.password"], sent.patience) == ("a:1", "abc", 1.5)
+    assert repr(sent) == "Connection('a:1')"
+
+
+def test_what_the_client_library_has_to_say_is_not_printed_but_logged() -> None:
+    program = """
+import logging, sys
+from headrace.brokers import connect
+from headrace.errors import StreamsError
+if sys.argv[1] == "logged":
+    logging.basicConfig(level=logging.INFO)
+with connect("localhost:1", **{"socket.timeout.ms": 300}) as broker:
+    try:
+        broker.topics()
+    except StreamsError:
+        pass
+"""
+    printed = {
+        kind: subprocess.run([sys.executable, "-c", program, kind], capture_output=True, text=True, check=True).stderr
+        for kind in ("plain", "logged")
+    }
+
+    assert printed["plain"] == ""
+    assert printed["logged"].startswith("ERROR:headrace.kafka:FAIL")
+    assert logging.getLogger("headrace.kafka").handlers
