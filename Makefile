@@ -4,6 +4,7 @@ COUNT ?= 25
 FAMILY ?=
 RESTART ?=
 ROUNDS ?= 3
+BROKER ?= local
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,7 +19,8 @@ help:
 	@echo "make check   lint, types and the fast tests"
 	@echo "make fuzz    compare with Kafka Streams on random scenarios: SEED=$(SEED) COUNT=$(COUNT) per family, FAMILY= one only,"
 	@echo "             RESTART=1 rebuild the tasks halfway"
-	@echo "make chaos   kill an application over and over and check its output: SEED=$(SEED) ROUNDS=$(ROUNDS)"
+	@echo "make chaos   kill an application over and over and check its output: SEED=$(SEED) ROUNDS=$(ROUNDS),"
+	@echo "             BROKER=local or kafka, whose broker is killed, too"
 	@echo "make docs    write docs/operators from the docstrings"
 	@echo "make lock    pin the newest allowed dependencies in requirements.txt"
 	@echo "make clean   remove the environment, caches and build output"
@@ -47,7 +49,7 @@ fuzz: $(READY)
 	@$(BIN)/python -m tools.fuzz --seed $(SEED) --count $(COUNT) $(addprefix --family ,$(FAMILY)) $(if $(RESTART),--restart)
 
 chaos: $(READY)
-	@$(BIN)/python -m tools.chaos --rounds $(ROUNDS) --seed $(SEED)
+	@$(BIN)/python -m tools.chaos --rounds $(ROUNDS) --seed $(SEED) --broker $(BROKER)
 
 docs: $(READY)
 	@$(BIN)/python -m tools.build_docs

@@ -7,6 +7,7 @@ HeadraceError
 ├── TopicError               a topic that is missing, or not what it should be
 └── StreamsError             something failed while records were processed
     ├── TaskError            a step failed on a record: names step, topic, partition, offset and key
+    ├── SupersededError      the application was started again elsewhere: only the latest run may write
     ├── ProcessorStateError  a store's state cannot be read, written or rebuilt
     └── InvalidStateStoreError   a store that does not exist, is closed, or is of another kind
 """
@@ -38,6 +39,10 @@ class StreamsError(HeadraceError):
 
 class TaskError(StreamsError):
     """A step failed on a record; the message names step, topic, partition, offset and key."""
+
+
+class SupersededError(StreamsError):
+    """The application was started again elsewhere, or forgotten: only its latest run may write."""
 
 
 class ProcessorStateError(StreamsError):

@@ -1,11 +1,16 @@
 """Kill an application over and over, and see that its output is what an undisturbed one would give.
 
     python -m tools.chaos --rounds 10 --seed 7        (or: make chaos ROUNDS=10 SEED=7)
+    python -m tools.chaos --broker kafka              (or: make chaos BROKER=kafka)
 
 A round makes records for one of three topologies and runs it in a process of its own, which is killed with kill -9: at
 the points named in headrace/spark/crash.py, alone or with the worker that gets there, or at any moment. It is started
 again until it has come to its end. Then its output is compared, key by key, with what the test driver makes of the same
 records: nothing may be lost, doubled or out of order.
+
+On Kafka the broker is killed, too, and stays away for a while; it freezes; and the application itself freezes for
+longer than its transactions may take, another one is started as if on another machine, and then the first wakes up. In
+the end no transaction may be open.
 """
 
 from __future__ import annotations
@@ -21,8 +26,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from headrace import (
     JoinWindows,
@@ -35,11 +42,16 @@ from headrace import (
     serdes,
 )
 from headrace.brokers import Broker, connect
+from headrace.brokers.engine import EngineBroker
 from headrace.brokers.partitioning import partition_of
+from headrace.dev.kafka_broker import DevBroker, free_port
 from headrace.spark.crash import POINTS
 from headrace.testing import TopologyTestDriver
 
 PARTITIONS = 2
+TRANSACTION_MS = 10_000
+QUICK_BROKER = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}
+"""A broker that was killed comes back as soon as the controller has given it up."""
 IN_WORKERS = ("after-read", "mid-task", "after-state-write")
 Results = dict[bytes | None, list[tuple[bytes | None, int]]]
 """By key, the values and timestamps in their order."""
@@ -91,10 +103,11 @@ class Round:
     folder: Path
     rng: random.Random
     records: int
+    kafka: DevBroker | None = None
 
     @property
     def address(self) -> str:
-        return f"local:{self.folder}/topics.db"
+        return f"local:{self.folder}/topics.db" if self.kafka is None else self.kafka.address
 
     def run(self, points: Sequence[str] = ()) -> tuple[Counter[str], list[str]]:
         """Return how often it was killed and how, and what is wrong with its output.
@@ -130,11 +143,12 @@ class Round:
 
     def _problems(self, made: list[Made]) -> list[str]:
         with connect(self.address) as broker:
+            left_open = [] if self.kafka is None else open_transactions(broker)
             found = {topic: read(broker, topic) for topic in OUTPUTS[self.name]}
-        return list(differences(expected(self.name, made), found))
+        return [*left_open, *differences(expected(self.name, made), found)]
 
     def _popen(self, environment: dict[str, str], *options: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tools.chaos", "--child", self.name, str(self.folder), *options]
+        command = [sys.executable, "-m", "tools.chaos", "--child", self.name, str(self.folder), self.address, *options]
         return subprocess.Popen(command, env=environment, start_new_session=True)
 
     def _make(self) -> Iterator[Made]:
@@ -146,7 +160,8 @@ class Round:
 
     def _choose(self, kills: Counter[str]) -> str:
         """Return where to kill it next; nowhere after so many times, for it must come to its end."""
-        return "" if sum(kills.values()) >= 8 else self.rng.choice([*POINTS, "any moment"])
+        on_kafka = ["broker", "broker", "frozen broker", "zombie"] if self.kafka is not None else []
+        return "" if sum(kills.values()) >= 8 else self.rng.choice([*POINTS, "any moment", *on_kafka])
 
     def _start_and_kill(self, kills: Counter[str], point: str, *, first: bool = False) -> bool:
         """Run the application until it ends or dies; tell whether it came to its end.
@@ -161,6 +176,9 @@ class Round:
         if point in POINTS:
             environment["HEADRACE_CRASH"] = f"{point}@{','.join(map(str, times))}:{counter}"
         process = self._popen(environment, *([] if alone else ["--take-along"]))
+        if self.kafka is not None and point in ("broker", "frozen broker", "zombie"):
+            kills[point] += 1
+            return self._zombie(process) if point == "zombie" else self._without_broker(process, point)
         try:
             if point == "any moment":
                 try:
@@ -175,9 +193,74 @@ class Round:
         if status == -signal.SIGKILL:
             kills[point] += 1
             return False
+        return self._ended(status)
+
+    def _without_broker(self, process: subprocess.Popen[bytes], point: str) -> bool:
+        """Let the application be without its broker for a while; it is to go on by itself."""
+        assert self.kafka is not None
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(self.rng.uniform(6, 14))
+            away = self.rng.uniform(0.5, 12)
+            pid = self.kafka.pid
+            if point == "broker" or pid is None:
+                self.kafka.kill()
+                time.sleep(away)
+                self.kafka.start()
+            else:
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(away)
+                os.kill(pid, signal.SIGCONT)
+            status = process.wait(300)
+            # One that was just starting says that there is no broker, and is started again by whoever looks after it.
+            return False if status == 1 else self._ended(status)
+        finally:
+            with_rest(process.pid)
+
+    def _zombie(self, process: subprocess.Popen[bytes]) -> bool:
+        """Freeze the application, start another one, and wake the first while that runs or when it has ended."""
+        other: subprocess.Popen[bytes] | None = None
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(self.rng.uniform(6, 14))
+            os.killpg(process.pid, signal.SIGSTOP)
+            time.sleep(TRANSACTION_MS / 1000 + 1)
+            # As on another machine: nobody there knows of the first one's lock, nor of its images.
+            (self.folder / "state" / "chaos" / "lock").unlink(missing_ok=True)
+            other = self._popen({**os.environ, "HEADRACE_BOOT_ID": "another-machine"})
+            with suppress(subprocess.TimeoutExpired):
+                other.wait(self.rng.uniform(0, 20))
+            os.killpg(process.pid, signal.SIGCONT)
+            status = other.wait(300)
+            first = process.wait(300)
+            if first not in (0, 1):
+                raise SystemExit(f"the application that was woken ended with status {first}: see above")
+            return self._ended(status) if status != 1 else False
+        finally:
+            for started in (process, other):
+                if started is not None:
+                    with_rest(started.pid)
+
+    def _ended(self, status: int) -> bool:
         if status != 0:
             raise SystemExit(f"the application ended with status {status}: see above")
         return True
+
+
+def open_transactions(broker: Broker) -> list[str]:
+    """Wait until no transaction is open, and say where one still is."""
+    topics = broker.topics()
+    deadline = time.monotonic() + 30
+    while True:
+        ends = {topic: broker.end_offsets(topic) for topic in topics}
+        settled = cast(EngineBroker, broker).plan_batch(
+            {topic: dict.fromkeys(at, 0) for topic, at in ends.items()}, None
+        )
+        if settled == ends:
+            return []
+        if time.monotonic() > deadline:
+            return [f"topic '{topic}' has an open transaction" for topic in topics if settled[topic] != ends[topic]]
+        time.sleep(0.1)
 
 
 def with_rest(group: int) -> None:
@@ -230,13 +313,14 @@ def differences(wanted: dict[str, Results], found: dict[str, Results]) -> Iterat
             yield f"topic '{topic}', key {key!r}: {what}"
 
 
-def child(name: str, folder: str, take_along: bool) -> None:
+def child(name: str, folder: str, address: str, take_along: bool) -> None:
     """Be the application: go on after whatever kills a worker, until everything is processed."""
     if take_along:
         os.environ["HEADRACE_CRASH_PID"] = str(os.getpid())
     config = StreamsConfig(
         application_id="chaos",
-        bootstrap_servers=f"local:{folder}/topics.db",
+        bootstrap_servers=address,
+        kafka={"transaction.timeout.ms": TRANSACTION_MS, "socket.timeout.ms": 10_000},
         state_dir=f"{folder}/state",
         default_value_serde=serdes.String,
         statestore_cache_max_bytes=0,
@@ -254,11 +338,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--records", type=int, default=1_000)
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--broker", choices=["local", "kafka"], default="local")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--take-along", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        child(given.child[0], given.child[1], given.take_along)
+        name, place, address = given.child
+        child(name, place, address, given.take_along)
         return
     total: Counter[str] = Counter()
     wrong = 0
@@ -266,7 +352,11 @@ def main() -> None:
         rng = random.Random(f"{given.seed}/{number}")
         name = list(TOPOLOGIES)[number % len(TOPOLOGIES)]
         folder = Path(tempfile.mkdtemp(prefix="headrace-chaos-"))
-        kills, problems = Round(name, folder, rng, given.records).run()
+        with ExitStack() as stack:
+            kafka = None
+            if given.broker == "kafka":
+                kafka = stack.enter_context(DevBroker(folder / "kafka", free_port(), settings=QUICK_BROKER))
+            kills, problems = Round(name, folder, rng, given.records, kafka).run()
         total += kills
         wrong += len(problems)
         said = ", ".join(f"{point} {count}" for point, count in sorted(kills.items())) or "none"

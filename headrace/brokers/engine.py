@@ -52,6 +52,9 @@ class EngineBroker(Broker, Protocol):
     def ensure_topics(self, wanted: Mapping[str, int], replication_factor: int = -1) -> None:
         """Create the topics that are missing, with so many partitions; leave the others as they are."""
 
+    def partition_counts(self) -> dict[str, int]:
+        """Return how many partitions each topic has: less to ask than `topics`."""
+
     def topic_id(self, topic: str) -> str:
         """Return what tells a topic from another one of the same name, made after it was deleted."""
 

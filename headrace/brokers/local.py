@@ -103,6 +103,10 @@ class LocalBroker:
 
     keeps_changelogs = False
 
+    def partition_counts(self) -> dict[str, int]:
+        """Return how many partitions each topic has."""
+        return {name: info.partitions for name, info in self.topics().items()}
+
     def topic_id(self, topic: str) -> str:
         """Return what tells a topic from another one of the same name, made after it was deleted."""
         return str(find_topic(self._file, topic).id)

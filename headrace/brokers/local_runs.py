@@ -9,7 +9,7 @@ from headrace.brokers.checking import LATEST, check_record, is_whole, stored_hea
 from headrace.brokers.engine import NO_BATCH, Offsets, Run, Written, WrittenRecord
 from headrace.brokers.local_writing import AT_ONCE, Appender, Columns
 from headrace.brokers.log_file import LogFile
-from headrace.errors import StreamsError
+from headrace.errors import StreamsError, SupersededError
 
 _BYTES: frozenset[type] = frozenset([bytes, type(None)])
 _INT: frozenset[type] = frozenset([int])
@@ -103,9 +103,11 @@ def write_batch(
 def _check_latest(file: LogFile, run: Run) -> None:
     latest = run_number(file, run.application_id)
     if latest == 0:
-        raise StreamsError(f"application '{run.application_id}' was forgotten (this is run {run.run}): this one stops")
+        raise SupersededError(
+            f"application '{run.application_id}' was forgotten (this is run {run.run}): this one stops"
+        )
     if latest != run.run:
-        raise StreamsError(
+        raise SupersededError(
             f"application '{run.application_id}' was started again elsewhere (run {latest}, this is run {run.run}): "
             "this one stops"
         )

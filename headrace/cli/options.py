@@ -52,9 +52,14 @@ def open_broker(address: str, kafka_config: Path | None, *, make: bool = False) 
     path = local_path(address)
     if path is not None and not path.exists() and not make:
         raise TopicError(f"there are no topics yet: '{path}' does not exist. {_how_to_create('one', 'NAME', address)}")
+    return connect(address, **client_settings(address, kafka_config))
+
+
+def client_settings(address: str, kafka_config: Path | None) -> dict[str, Any]:
+    """Return the settings of Kafka's clients: those in a file, or else those of the environment."""
     if kafka_config is not None:
-        return connect(address, **_settings_in(kafka_config))
-    return connect(address, **({} if path is not None else _settings_of_environment()))
+        return dict(_settings_in(kafka_config))
+    return {} if local_path(address) is not None else _settings_of_environment()
 
 
 def local_path(address: str) -> Path | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.options import DEFAULT_ADDRESS, Address, Traceback, local_path
+from headrace.cli.options import DEFAULT_ADDRESS, Address, KafkaConfig, Traceback, client_settings, local_path
 from headrace.errors import StreamsError
 
 
@@ -15,6 +15,7 @@ def reset(
     state_dir: Annotated[str, typer.Option("--state-dir", metavar="DIR", help="Where its state is.")] = ".headrace",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     address: Address = DEFAULT_ADDRESS,
+    kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
     """Forget how far an application has read, its stores and its internal topics.
@@ -27,10 +28,17 @@ def reset(
     from headrace.spark.folder import ApplicationFolder
     from headrace.spark.reset import reset_application
 
-    config = StreamsConfig(application_id=application_id, bootstrap_servers=address, state_dir=state_dir)
+    config = StreamsConfig(
+        application_id=application_id,
+        bootstrap_servers=address,
+        state_dir=state_dir,
+        kafka=client_settings(address, kafka_config),
+    )
     folder = ApplicationFolder(config.state_dir, application_id)
     path = local_path(address)
-    committed = None if path is not None and not path.exists() else shared(address).last_batch(application_id)
+    committed = (
+        None if path is not None and not path.exists() else shared(address, config.kafka).last_batch(application_id)
+    )
     if not folder.exists() and committed is None:
         raise StreamsError(
             f"there is nothing of application '{application_id}' in '{folder.path}' or in {address}. "

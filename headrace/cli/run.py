@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headrace.cli.loading import load_application
-from headrace.cli.options import Traceback
+from headrace.cli.options import KafkaConfig, Traceback, client_settings
 from headrace.errors import ConfigError
 
 
@@ -35,6 +35,7 @@ def run(
         str | None,
         typer.Option("--bootstrap-servers", "-b", metavar="ADDRESS", help="Where the topics are."),
     ] = None,
+    kafka_config: KafkaConfig = None,
     state_dir: Annotated[
         str | None, typer.Option("--state-dir", metavar="DIR", help="Where state is kept.", show_default=".headrace")
     ] = None,
@@ -54,6 +55,7 @@ def run(
         "master": master,
         "bootstrap_servers": address,
         "state_dir": state_dir,
+        "kafka": None if kafka_config is None else client_settings(address or "", kafka_config),
         **_settings(setting or ()),
     }
     chosen = {name: value for name, value in given.items() if value is not None}

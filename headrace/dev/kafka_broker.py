@@ -5,9 +5,9 @@ What it keeps is in one folder: `server.properties`, written at every start, `da
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
-import os
 import random
 import socket
 import subprocess
@@ -102,9 +102,10 @@ class DevBroker:
         java = find_java() / "bin" / "java"
         command = [str(java), *_JAVA_OPTIONS, "-cp", str(fetch_jars(java) / "*")]
         self.folder.mkdir(parents=True, exist_ok=True)
-        properties = self._write_properties()
         with open(self.log_file, "ab") as log:
+            self._lock(log.fileno())
             begin = log.tell()
+            properties = self._write_properties()
             if not (self.folder / "data" / "meta.properties").exists():
                 self._format(command, properties, log.fileno())
             self._process = subprocess.Popen(
@@ -169,7 +170,7 @@ class DevBroker:
 
     def _check_folder(self) -> None:
         """Raise when the folder holds something that is not a dev broker's."""
-        if not self.folder.exists() or (self.folder.is_dir() and not any(self.folder.iterdir())):
+        if not self.folder.exists() or (self.folder.is_dir() and not set(self.folder.iterdir()) - {self.log_file}):
             return
         try:
             ours = (self.folder / "server.properties").read_text(encoding="utf-8").startswith(_MARK)
@@ -179,6 +180,13 @@ class DevBroker:
             raise ConfigError(
                 f"expected a folder that is empty or a dev broker's, got '{self.folder}', which holds something else"
             )
+
+    def _lock(self, log: int) -> None:
+        """Lock the folder by its log, which the broker inherits: two brokers in one folder would ruin it."""
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(f"another broker uses '{self.folder}'. Give another folder with --folder") from None
 
     def _write_properties(self) -> Path:
         # The controller is reached by its broker only, so any port will do, another one at every start.
@@ -237,8 +245,6 @@ class DevBroker:
         with open(self.log_file, "rb") as log:
             log.seek(begin)
             lines = log.read().decode(errors="replace").splitlines()
-        if any("Failed to acquire lock on file .lock" in line for line in lines):
-            return f"another broker uses '{self.folder}'"
         marks = (" ERROR ", "Exception")
         said = next((line.strip() for line in lines if any(mark in line for mark in marks)), "")
         return f"{said} (see {self.log_file})" if said else f"see {self.log_file}"
@@ -269,8 +275,7 @@ def _check_port(port: int) -> None:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as tried:
-        if os.name != "nt":
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before may linger
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before may linger
         try:
             tried.bind((HOST, port))
         except OSError:
@@ -278,10 +283,9 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _watch(pid: int) -> subprocess.Popen[bytes] | None:
+def _watch(pid: int) -> subprocess.Popen[bytes]:
     """Have a process stopped when this one is gone: the pipe between this one and the watchdog then breaks."""
-    if os.name == "nt":
-        return None
+    script = 'read -r _; kill "$0" && sleep "$1" && kill -9 "$0" 2>/dev/null'
     return subprocess.Popen(
-        ["sh", "-c", 'read -r _; kill "$0"', str(pid)], stdin=subprocess.PIPE, start_new_session=True
+        ["sh", "-c", script, str(pid), str(_STOP_SECONDS)], stdin=subprocess.PIPE, start_new_session=True
     )

@@ -17,6 +17,8 @@ _KINDS = frozenset({"key-value", "timestamped-key-value", "window", "timestamped
 _GENERATED = re.compile(r"(KSTREAM|KTABLE)-[A-Z-]+-\d{10}.*")
 _EXTRA_MS = 86_400_000
 """Kafka Streams' windowstore.changelog.additional.retention.ms."""
+_TIMES = {"window": 12, "timestamped-window": 12, "session": 16}
+"""How many bytes before the end of an entry's key its time is: the start of a window, the end of a session."""
 _timestamp = Struct(">q").unpack_from
 
 
@@ -37,10 +39,18 @@ def changelogs(topology: Topology, config: StreamsConfig, plan: Plan) -> dict[st
     return found
 
 
-def logged_entries(changes: Changes, timestamped: bool, now: int) -> Iterator[tuple[bytes, bytes | None, int]]:
-    """Walk changes as (key, value, timestamp): what a store keeps before its value becomes the record's timestamp."""
+def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> Iterator[tuple[bytes, bytes | None, int]]:
+    """Walk changes as (key, value, timestamp).
+
+    What a store keeps before its value becomes the record's timestamp. Where there is none it is the start of the
+    window or the end of the session, else now. Those before `floor` have expired: as with Kafka Streams it is the
+    topic's retention that deletes them, and not a record.
+    """
+    place, timestamped = _TIMES.get(kind), kind.startswith("timestamped")
     for key, value in changes.items():
-        if value is None or not timestamped:
-            yield key, value, now
-        else:
-            yield key, value[8:], max(_timestamp(value)[0], 0)
+        time = now if place is None else _timestamp(key, len(key) - place)[0]
+        if value is None and place is not None and time < floor:
+            continue
+        if value is not None and timestamped:
+            time, value = _timestamp(value)[0], value[8:]
+        yield key, value, max(time, 1)  # Kafka's client library takes 0 for now

@@ -23,8 +23,6 @@ class ApplicationFolder:
         self._lock_file = self.path / "lock"
         self._lock: int | None = None
 
-        self.images = self.path / "images"
-
     def lock(self) -> None:
         """Keep others out until this process ends or unlocks; raise when somebody is in."""
         self.path.mkdir(parents=True, exist_ok=True)

@@ -68,6 +68,21 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     return Prepared(application, reading, identity, broker, session, passing)
 
 
+def topics_changed(prepared: Prepared) -> bool:
+    """Tell whether there are topics or partitions to read that were not there when this was prepared."""
+    application = prepared.application
+    known = prepared.broker.partition_counts()
+    patterns = [
+        node
+        for node in application.topology.nodes.values()
+        if isinstance(node, SourceNode) and node.pattern is not None
+    ]
+    inputs = set(application.plan.input_topics())
+    added = {topic for topic in known if any(node.reads(topic) for node in patterns)} - inputs
+    grown = {topic for topic in inputs & known.keys() if known[topic] > application.plan.partitions[topic]}
+    return bool(added or grown)
+
+
 def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics, *, until_caught_up: bool) -> Running:
     """Begin a run: from now on no earlier one can write."""
     application = prepared.application
@@ -133,7 +148,7 @@ def _make_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker
             wanted[node.topic] = config.num_partitions
     wanted = {topic: count for topic, count in wanted.items() if topic not in topology.internal_topics}
     broker.ensure_topics(wanted, config.replication_factor)
-    known = {name: info.partitions for name, info in broker.topics().items()}
+    known = broker.partition_counts()
     for node in topology.nodes.values():
         if isinstance(node, SourceNode) and node.pattern is not None and not any(map(node.reads, known)):
             raise TopicError(f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'")

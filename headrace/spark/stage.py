@@ -132,7 +132,7 @@ def _run_stateful(
             running.advance_wall_clock(now)
             changes, new_cells = parts.commit(running)
             outputs = running.take_caused_outputs()
-            outputs += parts.changelog(changes, len(causes) - 1)
+            outputs += parts.changelog(changes, new_cells, len(causes) - 1)
             dropped = running.dropped_records
         processed = perf_counter()
         if changes or new_cells != cells:
@@ -292,7 +292,9 @@ class _Parts:
             cells[self._key(sub, partition)] = commit.state
         return changes, cells
 
-    def changelog(self, changes: Mapping[str, Changes], ordinal: int) -> list[CausedOutput]:
+    def changelog(
+        self, changes: Mapping[str, Changes], cells: Mapping[str, dict[str, Any]], ordinal: int
+    ) -> list[CausedOutput]:
         """Return the changes of stores as records of their changelog topics, in Kafka Streams' form."""
         logged = self._application.changelogs
         if not logged:
@@ -302,8 +304,9 @@ class _Parts:
             view = self._view(sub, partition)
             for store in sub.stores:
                 if store in logged and changes.get(view.name_of(store)):
-                    timestamped = self._application.topology.stores[store].kind.startswith("timestamped")
-                    entries = logged_entries(changes[view.name_of(store)], timestamped, self._now)
+                    kind = self._application.topology.stores[store].kind
+                    floor = cells[self._key(sub, partition)].get(f"{store}/floor", 0)
+                    entries = logged_entries(changes[view.name_of(store)], kind, self._now, floor)
                     made += ((logged[store].name, partition, *entry, NO_HEADERS, ordinal) for entry in entries)
         return made
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
-from headrace.errors import ConfigError, StreamsError, TopicError, TopologyError
+from headrace.errors import ConfigError, HeadraceError, StreamsError, SupersededError, TopicError, TopologyError
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.metrics import Metrics
 from headrace.spark.reset import reset_application
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from headrace.spark.launch import Prepared, Running
 
 _log = logging.getLogger("headrace")
+_LOOK_SECONDS = 3.0
+"""Between two looks for new topics and partitions."""
 _SOON_SECONDS, _SHORTEST_PAUSE, _LONGEST_PAUSE = 30.0, 0.1, 30.0
 
 
@@ -85,6 +87,7 @@ class Streams:
         self._watcher: threading.Thread | None = None
         self._error: BaseException | None = None
         self._until_caught_up = False
+        self._is_outdated = False
         self._launched, self._pause = 0.0, _SHORTEST_PAUSE
         self._closing = threading.Event()
         self._started_from: dict[str, dict[int, int]] = {}
@@ -197,7 +200,7 @@ class Streams:
             return {}
         ends = {}
         for topic in prepared.plan.input_topics():
-            with suppress(TopicError):  # deleted: the application says so itself
+            with suppress(TopicError, StreamsError):  # deleted, or no answer: the application says so itself
                 ends[topic] = prepared.broker.end_offsets(topic)
         return ends
 
@@ -240,10 +243,13 @@ class Streams:
 
     def _watch(self) -> None:
         """Stay with the query until it ends for good."""
+        from headrace.spark.launch import prepare
+
+        error: BaseException | None = None
         try:
             while True:
-                error = self._wait()
-                if self._closing.is_set() or (error is None and not self._is_fed_by_itself()):
+                error = self._wait() if self._running is not None else error
+                if self._closing.is_set() or not (error or self._is_outdated or self._is_fed_by_itself()):
                     self._end(error)
                     return
                 if error is not None and not self._goes_on_after(error):
@@ -251,7 +257,16 @@ class Streams:
                     return
                 if not self._closing.is_set():
                     self._set_state(StreamsState.REBALANCING)
-                self._running = self._launch()
+                self._running = None
+                try:
+                    if self._is_outdated:
+                        _log.info("%s: there are more topics or partitions to read", self._config.application_id)
+                        self._prepared = prepare(self._topology, self._config, self._folder)
+                        self._is_outdated = False
+                    self._running = self._launch()
+                except Exception as failed:  # the broker may still be down
+                    error = readable(failed)
+                    continue
                 if not self._closing.is_set():
                     self._set_state(StreamsState.RUNNING)
         except BaseException as error:
@@ -261,9 +276,15 @@ class Streams:
         """Wait until the query ends or is to be ended; return why it failed, if it did."""
         running = self._running
         assert running is not None
+        looked = time.monotonic()
         while running.query.isActive and not self._closing.is_set():
             with suppress(Exception):  # the query's own exception comes up below
                 running.query.awaitTermination(1)
+            if not self._until_caught_up and time.monotonic() - looked > _LOOK_SECONDS:
+                with suppress(HeadraceError):  # no answer: the query finds out by itself
+                    if self._has_new_topics():
+                        break
+                looked = time.monotonic()
         if running.query.isActive:
             running.stop()
         failed = running.query.exception()
@@ -271,7 +292,16 @@ class Streams:
             return readable(running.writer.failure)
         return None if failed is None else readable(failed)
 
+    def _has_new_topics(self) -> bool:
+        from headrace.spark.launch import topics_changed
+
+        assert self._prepared is not None
+        self._is_outdated = topics_changed(self._prepared)
+        return self._is_outdated
+
     def _goes_on_after(self, error: BaseException) -> bool:
+        if isinstance(error, SupersededError):
+            return False  # to start again would stop the other one, and so on without end
         response = self._handler(error)
         if not isinstance(response, StreamThreadExceptionResponse):
             known = ", ".join(f"StreamThreadExceptionResponse.{one.name}" for one in StreamThreadExceptionResponse)

@@ -6,11 +6,13 @@ topics is left out. `in_time_order.jsonl` has those once more, in order.
 """
 
 import tempfile
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from headrace import Streams, StreamsBuilder, StreamsConfig
 from headrace.brokers import Broker, connect
+from headrace.brokers.engine import EngineBroker
 from headrace.brokers.partitioning import partition_of
 from tests.conformance.running import CONFIG, Entry
 from tests.conformance.scenario import STRING, ScenarioTopology
@@ -64,7 +66,9 @@ class OnSpark:
     Every scenario is given so many records, then the application is waited for, then the next records come.
     """
 
-    def __init__(self, scenarios: list[dict[str, Any]], size: int | None, folder: Path) -> None:
+    def __init__(
+        self, scenarios: list[dict[str, Any]], size: int | None, folder: Path, address: str | None = None
+    ) -> None:
         self._results: dict[str, Outputs] = {}
         self._scenarios = {f"s{number}-": scenario for number, scenario in enumerate(scenarios)}
         builder = StreamsBuilder()
@@ -74,6 +78,7 @@ class OnSpark:
         }
         config = StreamsConfig(
             application_id="conformance",
+            bootstrap_servers=address,
             state_dir=str(folder),
             master="local[*]",
             default_key_serde=STRING,
@@ -85,6 +90,7 @@ class OnSpark:
             app.start()
             self._feed(broker, app, size)
             app.close()
+            wait_for(lambda: is_settled(broker, outputs), "what was committed to show", 30, every=0.1)
             for prefix, topics in outputs.items():
                 self._results[self._scenarios[prefix]["id"]] = {
                     topic.removeprefix(prefix): [
@@ -98,9 +104,11 @@ class OnSpark:
         longest = max(len(scenario["input"]) for scenario in self._scenarios.values())
         for first in range(0, longest, size or longest):
             for prefix, scenario in self._scenarios.items():
-                for entry in scenario["input"][first : first + (size or longest)]:
-                    record = (raw(entry["key"]), raw(entry["value"]), entry["ts"], headers(entry))
-                    broker.produce(prefix + entry["topic"], [record])
+                # Several at once where a topic has them in a row: the order over all topics stays.
+                entries = scenario["input"][first : first + (size or longest)]
+                for topic, run in groupby(entries, lambda entry: str(entry["topic"])):
+                    records = [(raw(entry["key"]), raw(entry["value"]), entry["ts"], headers(entry)) for entry in run]
+                    broker.produce(prefix + topic, records)
             wait_for(lambda: caught_up(app), "the engine to take in what it was given", 600, every=0.2)
 
     @staticmethod
@@ -110,6 +118,14 @@ class OnSpark:
 
     def run(self, scenario: dict[str, Any]) -> Outputs:
         return self._results[scenario["id"]]
+
+
+def is_settled(broker: Broker, outputs: dict[str, Any]) -> bool:
+    """Tell whether what was committed shows: on Kafka that takes a moment."""
+    topics = [topic for mine in outputs.values() for topic in mine]
+    beginnings = {topic: dict.fromkeys(broker.end_offsets(topic), 0) for topic in topics}
+    ends = {topic: broker.end_offsets(topic) for topic in topics}
+    return cast(EngineBroker, broker).plan_batch(beginnings, None) == ends
 
 
 def prefixed(value: Any, prefix: str, name: str = "") -> Any:

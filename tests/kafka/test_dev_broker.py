@@ -14,6 +14,7 @@ from headrace.dev.kafka_broker import DevBroker, free_port
 from headrace.dev.kafka_jars import JARS, fetch_jars, jars_folder
 from headrace.errors import ConfigError, HeadraceError
 from tests.cli.running import headrace, started
+from tests.kafka.naming import unique
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
@@ -79,8 +80,11 @@ def test_a_port_in_use_is_told(kafka: DevBroker, tmp_path: Path) -> None:
 
 
 def test_a_folder_in_use_is_told(kafka: DevBroker) -> None:
-    with pytest.raises(HeadraceError, match=f"did not start: another broker uses '{kafka.folder}'"):
+    with pytest.raises(ConfigError, match=f"another broker uses '{kafka.folder}'"):
         DevBroker(kafka.folder, free_port()).start()
+
+    with connect(kafka.address) as broker:
+        broker.create_topic(unique("lines"))  # it has not been disturbed
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -37,5 +37,7 @@ def test_the_page_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
         names: dict[str, object] = {}
         for code in SCRIPT.findall(page):
+            if ").run()" in code:
+                continue  # it would run on and on
             exec(compile(code, "kafka.md", "exec"), names)
     assert names["found"] == {b"tea": b"3", b"cake": b"5"}

@@ -17,9 +17,6 @@ from tests.kafka.naming import unique
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
-WEEK = 7 * 24 * 3600 * 1000
-"""What a broker keeps unless it is told."""
-
 
 def test_connect_opens_a_cluster(kafka: DevBroker) -> None:
     broker: Broker
@@ -31,7 +28,7 @@ def test_connect_opens_a_cluster(kafka: DevBroker) -> None:
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        ({}, (False, WEEK)),
+        ({}, (False, None)),
         ({"retention_ms": 1000}, (False, 1000)),
         ({"compact": True}, (True, None)),
         ({"compact": True, "retention_ms": 1000}, (True, 1000)),

@@ -168,6 +168,21 @@ def test_a_function_may_bring_megabytes_along(place: Place) -> None:
     assert place.read("out", serdes.String) == [("a", "0299999", 1)]
 
 
+def test_a_topic_that_comes_to_match_a_pattern_is_read(place: Place) -> None:
+    place.create("in-a", "out")
+    place.produce("in-a", ("k", "1", 1))
+    builder = StreamsBuilder()
+    builder.stream(re.compile("in-.*"), value_serde=serdes.String).to("out", value_serde=serdes.String)
+    with place.streams(builder.build()) as app:
+        app.start()
+        wait_for(lambda: place.read("out") == [("k", "1", 1)], "the topic that was there")
+        place.create("in-b")
+        place.produce("in-b", ("k", "2", 2))
+
+        wait_for(lambda: len(place.read("out")) == 2, "the topic that came")
+    assert place.read("out") == [("k", "1", 1), ("k", "2", 2)]
+
+
 def test_the_wall_clock_ticks_when_nothing_comes(place: Place) -> None:
     builder = StreamsBuilder()
     builder.stream("in", value_serde=serdes.String).process(Ticker).to("out", value_serde=serdes.String)

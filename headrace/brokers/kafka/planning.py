@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import isqrt
 from typing import TypeAlias
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel
 from confluent_kafka.admin import OffsetSpec
 
 from headrace.brokers.engine import Offsets
 from headrace.brokers.kafka.admin import Admin
-from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained
-from headrace.errors import TopicError
+from headrace.brokers.kafka.topics import list_offsets
 
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition."""
@@ -19,7 +20,22 @@ Ends: TypeAlias = dict[Place, int]
 
 _ENOUGH = 0.7
 """A batch that is cut at a time need not be as large as it may be: looking for the best time would take longer."""
+_TRIES = 8
+"""After so many times that were tried, any batch will do that has something in it."""
 _WHOLE_TIME = 1 << 62
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A batch that ends at one time in all partitions."""
+
+    time: int
+    until: int
+    """The last time for which it is the same."""
+    ends: Ends
+    size: int
+    distance: int
+    """Its size; less than none if that time was reached before the batch begins."""
 
 
 class Planner:
@@ -28,12 +44,16 @@ class Planner:
     Kafka finds the first offset of a partition that has a given time or a later one. So records come in the order of
     their time across partitions, as far as the partitions themselves are in order: what catches up drops no more
     records as late than what was there all the time.
+
+    To Kafka the end of a transaction is a record, too, with the time at which it was committed. In a partition with
+    transactions whose records are from long before that, what follows on the first of them is found at that time only:
+    it comes after the records of the other partitions, and where there are only such, each gives its share.
     """
 
     def __init__(self, admin: Callable[[], Admin]) -> None:
         self._admin = admin
-        self._last_time = 0
-        self._last_step = 0
+        self._last: Ends = {}
+        self._last_time = self._last_step = 0
 
     def plan(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends."""
@@ -48,10 +68,12 @@ class Planner:
         """Return where to go on in the partitions whose records from these offsets on were deleted unread."""
         begin = _places(start)
         first = {place: offset for place, (offset, _) in self._ask(begin, OffsetSpec.earliest()).items()}
-        ends = self.committed_ends(place for place, offset in begin.items() if offset > first[place])
         lost = {place: first[place] for place, offset in begin.items() if offset < first[place]}
-        # An offset behind the end: the broker has lost its last records, or the topic is another one.
-        lost |= {place: end for place, end in ends.items() if end < begin[place]}
+        # An offset behind the end: the broker has lost its last records, or the topic is another one. What begins at
+        # the latest record may begin behind a transaction that is open.
+        later = [place for place, offset in begin.items() if offset > first[place]]
+        ends = self._ask(later, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+        lost |= {place: end for place, (end, _) in ends.items() if end < begin[place]}
         return _by_topic(lost)
 
     def committed_ends(self, places: Iterable[Place]) -> Ends:
@@ -59,72 +81,53 @@ class Planner:
         return {place: offset for place, (offset, _) in self._ask(places, OffsetSpec.latest()).items()}
 
     def _cut(self, begin: Ends, ends: Ends, limit: int) -> Ends:
-        """Return the largest batch that was found to end at one time, or a share of each when one time has too much."""
-        low, low_ends, high, high_ends = -1, begin, _WHOLE_TIME, ends
-        time = self._guess(begin)
-        while high - low > 1:
-            found = self._ends_at(time, begin, ends)
-            size = _size(begin, found)
-            if size > limit:
-                high, high_ends = time, found
-            else:
-                low, low_ends = time, found
-                if size >= limit * _ENOUGH:
-                    self._last_step, self._last_time = max(time - self._last_time, 1), time
-                    return low_ends
-            time = self._between(low, _size(begin, low_ends), high, _size(begin, high_ends), limit, begin)
-        self._last_time = low
-        return _shared(low_ends, high_ends, limit - _size(begin, low_ends))
-
-    def _guess(self, begin: Ends) -> int:
-        if self._last_time > 0 and self._last_step > 0:
-            return self._last_time + self._last_step
-        return self._bounds(begin)[0] + 1
-
-    def _between(self, low: int, low_size: int, high: int, high_size: int, limit: int, begin: Ends) -> int:
-        """Return a time to try next: where the limit would be if records came evenly, and half-way if that fails."""
-        if low < 0 or high == _WHOLE_TIME:
-            first, last = self._bounds(begin)
-            low, high = max(low, min(first, high - 2)), min(high, max(last + 1, low + 2))
-        wanted = (limit * (1 + _ENOUGH) / 2 - low_size) / max(high_size - low_size, 1)
-        wanted = min(max(wanted, 0.02), 0.98)
-        return min(max(low + int((high - low) * wanted), low + 1), high - 1)
-
-    def _bounds(self, begin: Ends) -> tuple[int, int]:
-        """Return the first and the last time that there is in any partition."""
-        first = [time for _, time in self._ask(begin, OffsetSpec.for_timestamp(0)).values() if time >= 0]
-        last = [time for _, time in self._ask(begin, OffsetSpec.max_timestamp()).values() if time >= 0]
-        return min(first, default=0), max(last, default=0)
-
-    def _ends_at(self, time: int, begin: Ends, ends: Ends) -> Ends:
-        """Return the first offset of each partition with a time or a later one."""
-        found = self._ask(begin, OffsetSpec.for_timestamp(time))
-        return {
-            place: ends[place] if found[place][0] < 0 else min(max(found[place][0], offset), ends[place])
-            for place, offset in begin.items()
-        }
-
-    def _ask(self, places: Iterable[Place], what: OffsetSpec) -> dict[Place, tuple[int, int]]:
-        """Return offset and time of each partition."""
-        admin = self._admin()
-        wanted = {TopicPartition(*place): what for place in places}
-        if not wanted:
-            return {}
-        doing = "find the offsets of the topics"
-        asked = admin.client.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED)
-        found: dict[Place, tuple[int, int]] = {}
-        for place, future in asked.items():
-            try:
-                answer = admin.answer(future, doing)
-            except KafkaException as error:
-                if error.args[0].code() in UNKNOWN_TOPIC:
-                    raise TopicError(
-                        f"topic '{place.topic}' has no partition {place.partition} at {admin.connection.address} any "
-                        "more: it was deleted. Start over with headrace reset"
-                    ) from None
-                raise explained(error.args[0], admin.connection, doing, place.topic, "Describe") from None
-            found[place.topic, place.partition] = answer.offset, answer.timestamp
+        """Return a batch that ends at one time, or a share of each partition when one time has too much."""
+        goes_on = begin == self._last
+        time = self._last_time + self._last_step if goes_on and self._last_step else 0
+        low = _Cut(-1, self._last_time if goes_on else -1, begin, 0, 0)
+        high = _Cut(_WHOLE_TIME, _WHOLE_TIME, ends, _size(begin, ends), _size(begin, ends))
+        latest, tries = 0, 0
+        while high.time - low.until > 1 and low.size < limit * _ENOUGH and not (low.size and tries > _TRIES):
+            cut = self._at(time, begin, ends)
+            low, high = (low, cut) if cut.size > limit else (cut, high)
+            if high.time == _WHOLE_TIME and not latest:
+                latest = max(time for _, time in self._ask(begin, OffsetSpec.max_timestamp()).values())
+            tries += 1
+            time = _between(low, high, latest, limit, tries)
+        found = low.ends if low.size else _shared(begin, high.ends, limit)
+        self._last_step = max(low.until - self._last_time, 1) if goes_on else 0
+        self._last, self._last_time = found, low.until
         return found
+
+    def _at(self, time: int, begin: Ends, ends: Ends) -> _Cut:
+        """Return the batch that ends before the first record of each partition with a time or a later one."""
+        found = self._ask(begin, OffsetSpec.for_timestamp(time))
+        stops = {place: end if found[place][0] < 0 else min(found[place][0], end) for place, end in ends.items()}
+        until = min((later for offset, later in found.values() if offset >= 0), default=time)
+        cut = {place: max(stop, begin[place]) for place, stop in stops.items()}
+        return _Cut(time, max(until, time), cut, _size(begin, cut), _size(begin, stops))
+
+    def _ask(
+        self, places: Iterable[Place], what: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> dict[Place, tuple[int, int]]:
+        """Return offset and time of each partition."""
+        return list_offsets(self._admin(), places, what, level)
+
+
+def _between(low: _Cut, high: _Cut, latest: int, limit: int, tries: int) -> int:
+    """Return a time to try next.
+
+    It is where the limit would be if records came evenly. They do not always: every third time it is just after the
+    lowest that is possible, by a little first if there is more and more.
+    """
+    first, last = low.until, high.time
+    if last == _WHOLE_TIME and latest > first:
+        last = latest + 1
+    if tries % 3 == 2:
+        return first + isqrt(last - first)
+    passed = low.size or low.distance
+    wanted = (limit * (1 + _ENOUGH) / 2 - passed) / max(high.size - passed, 1)
+    return min(max(first + int((last - first) * wanted), first + 1), last - 1)
 
 
 def _places(offsets: Offsets) -> Ends:

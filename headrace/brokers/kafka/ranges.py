@@ -11,7 +11,7 @@ from headrace.brokers.engine import Row
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.waiting import Patience
 from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained
-from headrace.errors import TopicError
+from headrace.errors import StreamsError, TopicError
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 _PAGE = 10_000
@@ -19,17 +19,17 @@ _SETTINGS = {
     "enable.partition.eof": True,
     "fetch.wait.max.ms": 5,  # that a partition ends is known only after it
     "fetch.message.max.bytes": 4 << 20,
+    "fetch.queue.backoff.ms": 10,  # how long to rest when as much is waiting as may be
     "queued.max.messages.kbytes": 32 << 10,
 }
 
 
 class RangeReader:
-    """Reads what is committed, for one process."""
+    """Reads what is committed, for one process. A client reads one stretch at a time, and then the next."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._patience = Patience(connection)
-        self._consumer: Consumer | None = None
+        self._idle: list[tuple[Consumer, Patience]] = []
 
     def rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
         """Walk the records from one offset to before another.
@@ -39,21 +39,26 @@ class RangeReader:
         """
         if start >= end:
             return
-        if self._consumer is None:
-            self._consumer = self._connection.consumer(error_cb=self._patience, **_SETTINGS)
-        consumer = self._consumer
+        consumer, patience = self._idle.pop() if self._idle else self._client()
         doing = f"read topic '{topic}', partition {partition}"
         try:
             consumer.assign([TopicPartition(topic, partition, start)])
-            self._patience.renew()
-            at_end = False
+            patience.renew()
+            at_end = cut_short = False
             while not at_end:
-                messages = self._messages(consumer, doing)
+                try:
+                    messages = _messages(consumer, patience, doing)
+                except StreamsError:
+                    if cut_short:  # the broker answers, and has less than it had
+                        raise self._gone(topic, partition, start, end) from None
+                    raise
                 page: list[Row] = []
                 for message in messages:
                     offset = message.offset()
                     if message.error() is not None:
-                        at_end = self._is_end(message, topic, partition, start, end) or at_end
+                        if self._is_end(message, topic, partition, start, end):
+                            at_end = offset >= end
+                            cut_short = not at_end
                     elif offset >= end:
                         at_end = True
                         break
@@ -72,32 +77,40 @@ class RangeReader:
         finally:
             with suppress(KafkaException, RuntimeError):
                 consumer.unassign()
+            self._idle.append((consumer, patience))
 
     def close(self) -> None:
-        """Let go of the connection."""
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
+        """Let go of the connections."""
+        while self._idle:
+            self._idle.pop()[0].close()
 
-    def _messages(self, consumer: Consumer, doing: str) -> list[Message]:
-        first = consumer.poll(_STEP)
-        if first is None:
-            self._patience.check(doing)
-            return []
-        self._patience.renew()
-        return [first, *consumer.consume(_PAGE, 0)]
+    def _client(self) -> tuple[Consumer, Patience]:
+        patience = Patience(self._connection)
+        return self._connection.consumer(error_cb=patience, **_SETTINGS), patience
 
     def _is_end(self, message: Message, topic: str, partition: int, start: int, end: int) -> bool:
-        """Tell whether there are no more records before the end; raise when they should be there."""
+        """Tell whether this says that there are no more records now; raise when they should be there."""
         error = message.error()
         assert error is not None
         if error.code() == KafkaError._PARTITION_EOF:
-            return int(message.offset()) >= end
+            return True
         if error.code() == KafkaError._AUTO_OFFSET_RESET or error.code() in UNKNOWN_TOPIC:
-            raise TopicError(
-                f"topic '{topic}', partition {partition}: the records from offset {start} to {end} are no longer "
-                f"there at {self._connection.address}: retention has deleted them, or somebody the topic"
-            )
+            raise self._gone(topic, partition, start, end)
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:  # of the client's group, which it does not need
             return False
         raise explained(error, self._connection, f"read topic '{topic}'", topic, "Read")
+
+    def _gone(self, topic: str, partition: int, start: int, end: int) -> TopicError:
+        return TopicError(
+            f"topic '{topic}', partition {partition}: the records from offset {start} to {end} are no longer "
+            f"there at {self._connection.address}: retention has deleted them, or somebody the topic"
+        )
+
+
+def _messages(consumer: Consumer, patience: Patience, doing: str) -> list[Message]:
+    first = consumer.poll(_STEP)
+    if first is None:
+        patience.check(doing)
+        return []
+    patience.renew()
+    return [first, *consumer.consume(_PAGE, 0)]

@@ -8,9 +8,12 @@ take it over, and from then on the broker refuses what an older run sends, and t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
 
 import msgspec
 from confluent_kafka import (
@@ -24,22 +27,24 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from headrace.brokers.broker import TopicInfo
+from headrace.brokers.checking import is_whole
 from headrace.brokers.engine import NO_BATCH, Offsets, Run, Written, WrittenRecord
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.producing import choose
 from headrace.brokers.kafka.ranges import RangeReader
+from headrace.brokers.kafka.settings import number
 from headrace.brokers.kafka.waiting import Patience
 from headrace.brokers.kafka.wording import explained
-from headrace.errors import StreamsError, TopicError
-
-T = TypeVar("T")
+from headrace.errors import StreamsError, SupersededError, TopicError
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 _MANY = 5_000
 _TRANSACTION_MS = 60_000
+_UNKNOWN_TOPIC_MS = 10_000  # a topic that is new may not be known everywhere yet
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+_PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _NOT_YET = (  # for a moment: the broker has just started, or the group has moved
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -66,13 +71,18 @@ class Session:
     exactly_once: bool
     batch: int
     positions: dict[str, dict[int, int]]
+    turns: dict[str, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
+    """The partitions of records without a key, by topic."""
+    begun: float = 0
+    """When the transaction was begun. By the clock: a machine that sleeps sleeps on, but its transaction ends."""
     failed: KafkaError | None = None
     """Why a record was not taken."""
+    failed_topic: str | None = None
 
     def note(self, error: KafkaError | None, message: Message) -> None:
         """Take note of a record that was not taken: the client's `on_delivery`."""
-        if error is not None and self.failed is None:
-            self.failed = error
+        if error is not None and error.code() not in _PURGED and self.failed is None:
+            self.failed, self.failed_topic = error, message.topic()
 
 
 class Runs:
@@ -82,6 +92,7 @@ class Runs:
         self._connection = connection
         self._admin = admin
         self._patience = Patience(connection)
+        self._transaction_ms = number(connection.settings, "transaction.timeout.ms", _TRANSACTION_MS)
         self._sessions: dict[str, Session] = {}
 
     # -- what is known ------------------------------------------------------------------------------------------------
@@ -113,7 +124,7 @@ class Runs:
 
     def _settled_end(self, admin: Admin, topic: topics.Topic) -> int:
         """Return the end of a topic when no transaction is open there any more."""
-        until = time.monotonic() + self._connection.patience + _TRANSACTION_MS / 1000
+        until = time.monotonic() + self._connection.patience + self._transaction_ms / 1000
         while True:
             committed = topics.end_offsets(admin, topic, read_committed=True)[0]
             if committed == topics.end_offsets(admin, topic)[0]:
@@ -129,9 +140,8 @@ class Runs:
         self.end(application_id)
         producer = self._open(application_id, exactly_once)
         known = self.marker(application_id)
-        number = 1 if known is None else known.run + 1
         batch = known.batch if known is not None and known.lineage == lineage else NO_BATCH
-        run = Run(application_id, number, lineage)
+        run = Run(application_id, 1 if known is None else known.run + 1, lineage)
         group = self._connection.consumer(**{"group.id": application_id, "error_cb": self._patience})
         positions = known.positions if known is not None else {}
         session = Session(run, producer, group, exactly_once, batch, positions)
@@ -184,17 +194,23 @@ class Runs:
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 256 << 10,
             "delivery.report.only.error": True,
+            "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_MS,
         }
         if exactly_once:
-            timeout = self._connection.settings.get("transaction.timeout.ms", _TRANSACTION_MS)
             settings |= {
                 "transactional.id": application_id,
-                "transaction.timeout.ms": timeout,
-                "message.timeout.ms": timeout,
+                "transaction.timeout.ms": self._transaction_ms,
+                "message.timeout.ms": self._transaction_ms,
             }
         producer = self._connection.producer(**settings)
         if exactly_once:
-            self._insist(application_id, "begin to write", producer.init_transactions)
+            doing = "begin to write"
+            try:
+                self._insist(producer, doing, producer.init_transactions)
+            except KafkaException as error:
+                if _is_fenced(error.args[0]):
+                    raise _superseded(application_id) from None
+                raise explained(error.args[0], self._connection, doing) from None
         return producer
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -203,69 +219,77 @@ class Runs:
         self, run: Run, batch: int, records: Iterable[Written], positions: Offsets, partitions: Callable[[str], int]
     ) -> bool:
         """Write a batch in one transaction; tell whether that was to be done."""
+        if not is_whole(batch, 0):
+            raise StreamsError(f"application '{run.application_id}': expected a batch of at least 0, got {batch!r}")
         session = self._sessions.get(run.application_id)
-        if session is None or session.run != run:
+        if session is None:
+            raise StreamsError(f"run {run.run} of application '{run.application_id}' is over: a batch of it failed")
+        if session.run != run or not (session.exactly_once or self._is_latest(run)):
             raise _superseded(run.application_id)
         if batch <= session.batch:
             return False
         parts = list(records)
         for topic, places in positions.items():
             session.positions.setdefault(topic, {}).update(places)
+        offsets = [
+            TopicPartition(topic, partition, offset)
+            for topic, places in positions.items()
+            for partition, offset in places.items()
+        ]
 
         def write() -> None:
             for topic, partition, written in parts:
                 self._send(session, topic, partition, written, partitions)
-            self._mark(session, batch)
-            offsets = [
-                TopicPartition(topic, number, offset)
-                for topic, places in positions.items()
-                for number, offset in places.items()
-            ]
             if not session.exactly_once:
-                self._flush(session)
+                self._flush(session)  # or else the batch could be marked, and a record of it be refused
+            self._mark(session, batch)
             if offsets and session.exactly_once:
                 group = session.group.consumer_group_metadata()
                 self._insist(
-                    run.application_id,
+                    session.producer,
                     "commit the offsets",
                     lambda timeout: session.producer.send_offsets_to_transaction(offsets, group, timeout),
                 )
             elif offsets:
+                self._flush(session)
                 session.group.commit(offsets=offsets, asynchronous=False)
 
         self._in_transaction(session, write)
         session.batch = batch
         return True
 
+    def _is_latest(self, run: Run) -> bool:
+        """Tell whether no later run has begun. With transactions the broker sees to that."""
+        known = self.marker(run.application_id)
+        return known is not None and known.run == run.run
+
     def _in_transaction(self, session: Session, write: Callable[[], None]) -> None:
         """Do all of it or nothing; without exactly once, until it is done."""
-        producer, application_id = session.producer, session.run.application_id
-        session.failed = None
+        producer = session.producer
+        session.failed, session.begun = None, time.time()
+        self._patience.renew()
         try:
             if session.exactly_once:
                 producer.begin_transaction()
             write()
             if session.exactly_once:
-                self._insist(application_id, "commit", producer.commit_transaction)
+                self._insist(producer, "commit", producer.commit_transaction)
             else:
                 self._flush(session)
         except BaseException as error:
             self._give_up(session)
-            if session.failed is not None:
-                raise explained(session.failed, self._connection, "write a batch") from None
             if isinstance(error, KafkaException):
-                raise self._explained(application_id, "write a batch", error.args[0]) from None
+                raise self._explained(session, error.args[0]) from None
             raise
 
     def _give_up(self, session: Session) -> None:
         """Take back what was sent, as far as the broker can be reached; the next run does the rest."""
         self._sessions.pop(session.run.application_id, None)
+        session.group.close()
         session.producer.purge()
         if session.exactly_once:
-            try:
+            with suppress(KafkaException):
                 session.producer.abort_transaction(_STEP * 50)
-            except KafkaException:
-                return
 
     def _send(
         self,
@@ -280,22 +304,27 @@ class Runs:
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
             )
         if partition is None:
-            chosen = choose([record[0] for record in records], partitions(topic), iter(range(len(records))))
-            for number in sorted(set(chosen)):
-                mine = [record for record, place in zip(records, chosen) if place == number]
-                self._send(session, topic, number, mine, partitions)
+            chosen = choose([record[0] for record in records], partitions(topic), session.turns[topic])
+            for one in sorted(set(chosen)):
+                mine = [record for record, place in zip(records, chosen) if place == one]
+                self._send(session, topic, one, mine, partitions)
             return
         produce, note = session.producer.produce, session.note
-        for number, (key, value, timestamp, headers) in enumerate(records):
+        for sent, (key, value, timestamp, headers) in enumerate(records):
             said: Any = headers or None
             while True:
                 try:
                     produce(topic, value, key, partition, on_delivery=note, timestamp=timestamp, headers=said)
                     break
                 except BufferError:  # its queue is full
+                    waiting = len(session.producer)
                     session.producer.poll(_STEP)
-                    self._check(session)
-            if number % _MANY == 0:
+                    self._check(session, waiting)
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError._STATE:  # which says that something was wrong before
+                        session.failed, session.failed_topic = error.args[0], topic
+                    raise
+            if sent % _MANY == 0:
                 session.producer.poll(0)
 
     def _mark(self, session: Session, batch: int) -> None:
@@ -305,32 +334,57 @@ class Runs:
         self._send(session, commits_topic(run.application_id), 0, [record], lambda topic: 1)
 
     def _flush(self, session: Session) -> None:
-        self._patience.begin()
+        self._patience.renew()
+        waiting = len(session.producer)
         while session.producer.flush(_STEP):
-            self._check(session)
-        self._check(session)
+            waiting = self._check(session, waiting)
+        self._check(session, waiting)
 
-    def _check(self, session: Session) -> None:
+    def _check(self, session: Session, waiting: int) -> int:
         if session.failed is not None:
             raise KafkaException(session.failed)
-        self._patience.check("write a batch")
+        return self._still_waiting(session.producer, waiting, "write a batch")
 
-    def _insist(self, application_id: str, doing: str, call: Callable[..., T]) -> T:
+    def _insist(self, producer: Producer, doing: str, call: Callable[[float], object]) -> None:
         """Call until the broker has answered; a step that timed out may be taken again."""
         self._patience.renew()
+        waiting = len(producer)
         while True:
             try:
-                return call(_STEP * 10)
+                call(_STEP * 10)
+                return
             except KafkaException as error:
-                problem = error.args[0]
-                if not problem.retriable():
-                    raise self._explained(application_id, doing, problem) from None
-                self._patience.check(doing)
+                if not error.args[0].retriable():
+                    raise
+                waiting = self._still_waiting(producer, waiting, doing)
 
-    def _explained(self, application_id: str, doing: str, problem: KafkaError) -> Exception:
-        if problem.code() in _FENCED or (problem.fatal() and "fenced" in problem.str().lower()):
-            return _superseded(application_id)
-        return explained(problem, self._connection, doing)
+    def _still_waiting(self, producer: Producer, before: int, doing: str) -> int:
+        """Return how many records still wait to be written; raise when none was for too long."""
+        producer.poll(0)  # errors of its connections are told then
+        waiting = len(producer)
+        if waiting < before:
+            self._patience.renew()
+        self._patience.check(doing)
+        return waiting
+
+    def _explained(self, session: Session, problem: KafkaError) -> Exception:
+        """Return the error to raise; a record that was not taken tells more than what came of it."""
+        if _is_fenced(problem) or (session.failed is not None and _is_fenced(session.failed)):
+            return self._fenced(session)
+        if session.failed is None:
+            return explained(problem, self._connection, "write a batch")
+        topic = session.failed_topic
+        return explained(session.failed, self._connection, f"write to topic '{topic}'", topic, "Write")
+
+    def _fenced(self, session: Session) -> StreamsError:
+        """Tell whether there is a newer run, or the broker has taken back a transaction that was open too long."""
+        run = session.run
+        if time.time() - session.begun > self._transaction_ms / 1000 and self._is_latest(run):
+            return StreamsError(
+                f"application '{run.application_id}': the broker has taken back a batch, for it was not written "
+                f"within {self._transaction_ms} ms. The setting transaction.timeout.ms says how long it may take"
+            )
+        return _superseded(run.application_id)
 
 
 def make_topics(admin: Admin, wanted: Iterable[TopicInfo], replication_factor: int) -> None:
@@ -364,5 +418,9 @@ def internal_topics(application_id: str, known: Iterable[str]) -> list[str]:
     return sorted(mine | ({commits_topic(application_id)} & names))
 
 
-def _superseded(application_id: str) -> StreamsError:
-    return StreamsError(f"application '{application_id}' was started again elsewhere: this one stops")
+def _is_fenced(problem: KafkaError) -> bool:
+    return problem.code() in _FENCED or (problem.fatal() and "fenced" in problem.str().lower())
+
+
+def _superseded(application_id: str) -> SupersededError:
+    return SupersededError(f"application '{application_id}' was started again elsewhere: this one stops")

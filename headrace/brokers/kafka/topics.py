@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -32,14 +32,14 @@ class Topic(NamedTuple):
 
 def all_topics(admin: Admin) -> dict[str, TopicInfo]:
     """Return all topics that may be seen, by name."""
-    return _with_rules(admin, _partition_counts(admin))
+    return _with_rules(admin, partition_counts(admin))
 
 
 def find_topic(admin: Admin, name: str, operation: str = "Describe") -> Topic:
     """Return a topic, or raise a TopicError that names those that there are; the operation is what it is wanted for."""
     found = _described(admin, name, operation)
     if found is None:
-        known = sorted(_partition_counts(admin))
+        known = sorted(partition_counts(admin))
         shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
         raise TopicError(f"there is no topic '{name}' at {admin.connection.address} (topics: {shown or 'none'})")
     return found
@@ -87,21 +87,38 @@ def first_offsets(admin: Admin, topic: Topic) -> dict[int, int]:
 
 
 def _offsets(admin: Admin, topic: Topic, spec: OffsetSpec, level: IsolationLevel) -> dict[int, int]:
-    wanted = {TopicPartition(topic.name, partition): spec for partition in range(topic.partitions)}
-    doing = f"find the offsets of topic '{topic.name}'"
+    places = [(topic.name, partition) for partition in range(topic.partitions)]
+    return {partition: offset for (_, partition), (offset, _) in list_offsets(admin, places, spec, level).items()}
+
+
+def list_offsets(
+    admin: Admin, places: Iterable[tuple[str, int]], spec: OffsetSpec, level: IsolationLevel
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """Return offset and timestamp of partitions, in their order; wait while one of them has no leader."""
+    wanted = {TopicPartition(*place): spec for place in sorted(places)}
+    if not wanted:
+        return {}
+    doing = f"find the offsets of topic '{next(iter(wanted)).topic}'"
     end = time.monotonic() + admin.connection.patience
     while True:
         asked = admin.client.list_offsets(wanted, isolation_level=level)
-        try:
-            found = {place.partition: admin.answer(future, doing).offset for place, future in asked.items()}
-            return {partition: found[partition] for partition in sorted(found)}
-        except KafkaException as error:
-            if error.args[0].code() not in NO_LEADER or time.monotonic() > end:
-                raise explained(error.args[0], admin.connection, doing, topic.name, "Describe") from None
+        found, failed = {}, None
+        for place, future in asked.items():
+            try:
+                answer = admin.answer(future, doing)
+                found[place.topic, place.partition] = answer.offset, answer.timestamp
+            except KafkaException as error:
+                failed = place.topic, error.args[0]
+        if failed is None:
+            return {place: found[place] for place in sorted(found)}
+        topic, problem = failed
+        if problem.code() not in NO_LEADER or time.monotonic() > end:
+            raise explained(problem, admin.connection, f"find the offsets of topic '{topic}'", topic, "Describe")
         time.sleep(_POLL_SECONDS)
 
 
-def _partition_counts(admin: Admin) -> dict[str, int]:
+def partition_counts(admin: Admin) -> dict[str, int]:
+    """Return how many partitions each topic has that may be seen."""
     doing = "list the topics"
     # To list them is a call that waits without looking at errors: ask for something else first.
     admin.wait(admin.client.describe_cluster(), doing)

@@ -14,6 +14,7 @@ NOT_SECURE = (KafkaError._SSL,)
 NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._MSG_TIMED_OUT)
 NO_LEADER = (  # for a moment: the topic is new, or a broker has gone
+    KafkaError._NOENT,  # of no partition
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.REPLICA_NOT_AVAILABLE,
@@ -59,7 +60,9 @@ def explained(
         return no_answer(connection, doing, error)
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
         return TopicError(f"topic '{topic}' exists already at {connection.address}")
-    if code in UNKNOWN_TOPIC:
+    if code == KafkaError._UNKNOWN_PARTITION and topic is not None:
+        return TopicError(f"{where}: there is no such partition")
+    if code in UNKNOWN_TOPIC and topic is not None:
         return TopicError(f"there is no topic '{topic}' at {connection.address}")
     return TopicError(f"{where}: {said}" + (f". {_HINTS[code]}" if code in _HINTS else ""))
 

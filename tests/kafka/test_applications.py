@@ -1,0 +1,232 @@
+"""Applications on a real broker."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from headrace import (
+    Streams,
+    StreamsBuilder,
+    StreamsConfig,
+    StreamsError,
+    StreamThreadExceptionResponse,
+    TumblingWindows,
+    serdes,
+)
+from headrace.brokers.partitioning import partition_of
+from headrace.dev.kafka_broker import DevBroker
+from tests.kafka.naming import unique
+from tests.spark.applications import Place, caught_up, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
+
+
+class OnKafka(Place):
+    """An application and topics of its own on a broker."""
+
+    def __init__(self, folder: Path, kafka: DevBroker) -> None:
+        self.name = unique("app")
+        super().__init__(folder, {"application_id": self.name, "bootstrap_servers": kafka.address})
+        self.lines, self.counts = f"{self.name}-lines", f"{self.name}-counts"
+
+    def word_count(self, **settings: Any) -> Streams:
+        builder = StreamsBuilder()
+        words = builder.stream(self.lines, value_serde=serdes.String).flat_map_values(str.split)
+        counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="words")
+        counts.to_stream().to(self.counts, value_serde=serdes.Long)
+        own = {name: getattr(self.config, name) for name in self.config.model_fields_set}
+        return Streams(builder.build(), StreamsConfig(**{**own, **settings}))
+
+    def counted(self) -> dict[str, int]:
+        """Return the last count of each word."""
+        return {word: count for word, count, _ in self.read(self.counts, serdes.Long)}
+
+    def wait_for_counts(self, expected: dict[str, int]) -> None:
+        """What is committed shows a moment later."""
+        wait_for(lambda: self.counted() == expected, f"{expected}", 20, every=0.1)
+
+
+@pytest.fixture
+def place(tmp_path: Path, kafka: DevBroker) -> OnKafka:
+    return OnKafka(tmp_path, kafka)
+
+
+def test_what_is_there_is_processed_once_over_several_starts(place: OnKafka) -> None:
+    place.create(place.lines, partitions=3)
+    for number, text in enumerate(["to be", "or not", "to be"]):
+        place.produce(place.lines, (f"k{number}", text, 1000 + number))
+        app = place.word_count()
+        app.run(until_caught_up=True)
+
+    place.wait_for_counts({"to": 2, "be": 2, "or": 1, "not": 1})
+    assert sorted(place.read(place.counts, serdes.Long)) == sorted(
+        [("to", 1, 1000), ("be", 1, 1000), ("or", 1, 1001), ("not", 1, 1001), ("to", 2, 1002), ("be", 2, 1002)]
+    )
+    assert app.metrics()["lag"] == {place.lines: {0: 0, 1: 0, 2: 0}}
+
+
+def test_the_group_shows_how_far_the_application_has_read(place: OnKafka) -> None:
+    place.create(place.lines)
+    place.produce(place.lines, *((None, "a", 1000 + number) for number in range(5)))
+    place.word_count().run(until_caught_up=True)
+
+    consumer = Consumer({"bootstrap.servers": place.config.broker_address, "group.id": place.name})
+    try:
+        (committed,) = consumer.committed([TopicPartition(place.lines, 0)], timeout=30)
+    finally:
+        consumer.close()
+    assert committed.offset == 5
+
+
+def test_a_named_store_has_a_changelog_as_kafka_streams_writes_it(place: OnKafka) -> None:
+    place.create(place.lines)
+    place.produce(place.lines, (None, "tea tea", 1000), (None, "cake", 2000))
+    place.word_count(statestore_cache_max_bytes=1 << 20).run(until_caught_up=True)
+    place.wait_for_counts({"tea": 2, "cake": 1})
+
+    topic = f"{place.name}-words-changelog"
+    assert sorted(place.read(topic, serdes.Long)) == [("cake", 1, 2000), ("tea", 2, 1000)]
+    with place.broker() as broker:
+        assert broker.topics()[topic].compact
+
+
+def test_clean_up_deletes_internal_topics_and_begins_at_the_beginning(place: OnKafka) -> None:
+    place.create(place.lines)
+    place.produce(place.lines, (None, "a", 1000))
+    app = place.word_count()
+    app.run(until_caught_up=True)
+    app.clean_up()
+
+    with place.broker() as broker:
+        assert sorted(name for name in broker.topics() if name.startswith(place.name)) == [place.counts, place.lines]
+    place.word_count().run(until_caught_up=True)
+    wait_for(lambda: len(place.read(place.counts, serdes.Long)) == 2, "the result to come again", 20, every=0.1)
+
+
+def test_at_least_once_writes_without_a_transaction(place: OnKafka) -> None:
+    place.create(place.lines)
+    for number in range(2):
+        place.produce(place.lines, (None, "a b", 1000 + number))
+        place.word_count(processing_guarantee="at_least_once").run(until_caught_up=True)
+
+    assert place.counted() == {"a": 2, "b": 2}
+    with place.broker() as broker:
+        # A transaction would leave a record of its own behind those of the batch.
+        assert broker.end_offsets(place.counts) == {0: 4}
+
+
+def delete_records(place: OnKafka, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": place.config.broker_address})
+    for future in admin.delete_records([TopicPartition(place.lines, 0, before)]).values():
+        future.result(30)
+
+
+def test_records_that_were_deleted_unread_are_an_error(place: OnKafka) -> None:
+    place.create(place.lines)
+    place.produce(place.lines, (None, "a", 1000))
+    place.word_count().run(until_caught_up=True)
+    place.produce(place.lines, (None, "b", 1001), (None, "c", 1002), (None, "d", 1003))
+    delete_records(place, 3)
+
+    with pytest.raises(
+        StreamsError, match=rf"topic '{place.lines}', partition 0: offsets 1 to 2 are gone.*on_data_loss"
+    ):
+        place.word_count().run(until_caught_up=True)
+
+
+def test_or_are_told_and_left_out(place: OnKafka, caplog: pytest.LogCaptureFixture) -> None:
+    place.create(place.lines)
+    place.produce(place.lines, (None, "a", 1000))
+    place.word_count().run(until_caught_up=True)
+    place.produce(place.lines, (None, "b", 1001), (None, "c", 1002), (None, "d", 1003))
+    delete_records(place, 3)
+
+    place.word_count(on_data_loss="continue").run(until_caught_up=True)
+
+    place.wait_for_counts({"a": 1, "d": 1})
+    assert f"topic '{place.lines}', partition 0: offsets 1 to 2 are gone" in caplog.text
+
+
+def test_a_topic_made_anew_is_read_from_its_beginning_if_that_is_wanted(place: OnKafka) -> None:
+    place.create(place.lines)
+    place.produce(place.lines, (None, "a a", 1000), (None, "a", 1001))
+    place.word_count().run(until_caught_up=True)
+    with place.broker() as broker:
+        broker.delete_topic(place.lines)
+    place.create(place.lines)
+    place.produce(place.lines, (None, "b", 1002))
+
+    with pytest.raises(StreamsError, match=f"topic '{place.lines}' was deleted and made anew"):
+        place.word_count().run(until_caught_up=True)
+    place.word_count(on_data_loss="continue").run(until_caught_up=True)
+
+    place.wait_for_counts({"a": 3, "b": 1})
+
+
+def test_it_goes_on_when_the_broker_comes_back(place: OnKafka, kafka: DevBroker) -> None:
+    place.create(place.lines)
+    place.produce(place.lines, (None, "a", 1000))
+    app = place.word_count(kafka={"socket.timeout.ms": 5000})
+    app.set_uncaught_exception_handler(lambda error: StreamThreadExceptionResponse.REPLACE_THREAD)
+    with app:
+        app.start()
+        wait_for(lambda: caught_up(app), "the first record")
+        kafka.kill()
+        kafka.start()
+        place.produce(place.lines, (None, "a", 1001))
+
+        wait_for(lambda: place.counted() == {"a": 2}, "the second record", 120, every=0.2)
+    assert place.read(place.counts, serdes.Long) == [("a", 1, 1000), ("a", 2, 1001)]
+
+
+def test_catching_up_drops_nothing_that_live_processing_would_keep(place: OnKafka) -> None:
+    """Two partitions of very different rates, cut into many batches: no window closes before its time."""
+    place.create(place.lines, partitions=2)
+    keys = {partition: key_of(partition) for partition in (0, 1)}
+    often = [(keys[0], "x", 1_000_000 + number) for number in range(2000)]
+    seldom = [(keys[1], "x", 1_000_000 + number * 100) for number in range(20)]
+    place.produce(place.lines, *often)
+    place.produce(place.lines, *seldom)
+    builder = StreamsBuilder()
+    everything = builder.stream(place.lines, value_serde=serdes.String).group_by(lambda key, value: "all")
+    counts = everything.windowed_by(TumblingWindows(100, 0)).count(store="windows")
+    counts.to_stream().map(lambda key, count: (str(key.window.start), count)).to(place.counts, value_serde=serdes.Long)
+    place.settings |= {"max_records_per_batch": 100}
+
+    app = place.streams(builder.build())
+    app.run(until_caught_up=True)
+
+    assert app.metrics()["dropped_records_total"] == 0
+    place.wait_for_counts({str(1_000_000 + start): 101 for start in range(0, 2000, 100)})
+
+
+def test_new_topics_and_partitions_are_found_while_it_runs(place: OnKafka) -> None:
+    place.create(place.lines)
+    place.produce(place.lines, ("a", "1", 1000))
+    builder = StreamsBuilder()
+    pattern = re.compile(f"{place.name}-(lines|more)")
+    builder.stream(pattern, value_serde=serdes.String).to(place.counts, value_serde=serdes.String)
+
+    def values() -> set[str]:
+        return {value for _, value, _ in place.read(place.counts)}
+
+    with place.streams(builder.build()) as app:
+        app.start()
+        wait_for(lambda: values() == {"1"}, "the topic that was there")
+        place.create(f"{place.name}-more")
+        place.produce(f"{place.name}-more", ("a", "2", 2000))
+        wait_for(lambda: values() == {"1", "2"}, "the topic that came")
+        admin = AdminClient({"bootstrap.servers": place.config.broker_address})
+        admin.create_partitions([NewPartitions(place.lines, 2)])[place.lines].result(30)
+        with place.broker() as broker:
+            broker.produce(place.lines, [(b"a", b"3", 3000)], partition=1)
+        wait_for(lambda: values() == {"1", "2", "3"}, "the partition that came")
+
+
+def key_of(partition: int) -> str:
+    """Return a key that goes to a partition of two."""
+    return next(key for key in map(str, range(100)) if partition_of(key.encode(), 2) == partition)
