@@ -8,6 +8,7 @@ HeadraceError
 └── StreamsError             something failed while records were processed
     ├── TaskError            a step failed on a record: names step, topic, partition, offset and key
     ├── SupersededError      the application was started again elsewhere: only the latest run may write
+    ├── UnavailableError     no broker can be reached, or none answers
     ├── ProcessorStateError  a store's state cannot be read, written or rebuilt
     └── InvalidStateStoreError   a store that does not exist, is closed, or is of another kind
 """
@@ -43,6 +44,10 @@ class TaskError(StreamsError):
 
 class SupersededError(StreamsError):
     """The application was started again elsewhere, or forgotten: only its latest run may write."""
+
+
+class UnavailableError(StreamsError):
+    """No broker can be reached, or none answers."""
 
 
 class ProcessorStateError(StreamsError):

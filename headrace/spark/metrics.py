@@ -72,6 +72,11 @@ class Metrics:
             values["batch_write_seconds"] = write_seconds
             self._recent.append((time.monotonic(), sums.get("records_read", 0) if written else 0))
 
+    def batches(self) -> float:
+        """Return how many batches this run has committed."""
+        with self._lock:
+            return self._values["batches_total"]
+
     def positions(self) -> dict[str, dict[int, int]]:
         """Return where the next batch begins to read, as far as this run knows."""
         with self._lock:

@@ -13,7 +13,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
-from headrace.errors import ConfigError, HeadraceError, StreamsError, SupersededError, TopicError, TopologyError
+from headrace.errors import (
+    ConfigError,
+    HeadraceError,
+    StreamsError,
+    SupersededError,
+    TopicError,
+    TopologyError,
+    UnavailableError,
+)
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.metrics import Metrics
 from headrace.spark.reset import reset_application
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("headrace")
 _LOOK_SECONDS = 3.0
 """Between two looks for new topics and partitions."""
+_BROKER_PAUSE = 1.0
 _SOON_SECONDS, _SHORTEST_PAUSE, _LONGEST_PAUSE = 30.0, 0.1, 30.0
 
 
@@ -88,6 +97,7 @@ class Streams:
         self._error: BaseException | None = None
         self._until_caught_up = False
         self._is_outdated = False
+        self._away_since: tuple[float, float] | None = None
         self._launched, self._pause = 0.0, _SHORTEST_PAUSE
         self._closing = threading.Event()
         self._started_from: dict[str, dict[int, int]] = {}
@@ -302,6 +312,10 @@ class Streams:
     def _goes_on_after(self, error: BaseException) -> bool:
         if isinstance(error, SupersededError):
             return False  # to start again would stop the other one, and so on without end
+        if isinstance(error, UnavailableError) and self._still_waits():
+            _log.warning("%s: waiting for the broker: %s", self._config.application_id, error)
+            self._closing.wait(_BROKER_PAUSE)
+            return True
         response = self._handler(error)
         if not isinstance(response, StreamThreadExceptionResponse):
             known = ", ".join(f"StreamThreadExceptionResponse.{one.name}" for one in StreamThreadExceptionResponse)
@@ -314,6 +328,13 @@ class Streams:
             self._closing.wait(self._pause)
             return True
         return False
+
+    def _still_waits(self) -> bool:
+        """Tell whether the broker has not been away for longer than `task_timeout_ms`."""
+        done, now = self._metrics.batches(), time.monotonic()
+        if self._away_since is None or self._away_since[0] != done:
+            self._away_since = done, now
+        return (now - self._away_since[1]) * 1000 < self._config.task_timeout_ms
 
     def _is_fed_by_itself(self) -> bool:
         """Tell whether there is more to read that the application itself has written."""

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 
-from headrace.errors import HeadraceError, StreamsError
+from headrace.errors import HeadraceError, StreamsError, SupersededError, UnavailableError
 
+_KEPT: dict[str, type[StreamsError]] = {
+    "SupersededError": SupersededError,
+    "UnavailableError": UnavailableError,
+}
+"""What an application decides by."""
 _OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
 _OF_SPARK = ("Py4JJavaError", "PythonException", "StreamingQueryException", "SparkException")
 _JAVA_CLASS = re.compile(r"^:? ?(?:[\w$]+\.)+[\w$]+: ")
@@ -23,6 +28,8 @@ def readable(error: BaseException) -> BaseException:
     said = [match for line in lines if (match := _PYTHON_ERROR.match(line)) and match[1] not in _OF_SPARK]
     if said:
         name, message = said[-1].groups()
+        if name in _KEPT:
+            return _KEPT[name](message)
         return StreamsError(message if name in _OURS else f"{name}: {message}")
     told = [
         _JAVA_CLASS.sub("", line) for line in lines if line and not line.startswith("An error occurred while calling")

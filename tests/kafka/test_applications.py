@@ -13,12 +13,13 @@ from headrace import (
     StreamsBuilder,
     StreamsConfig,
     StreamsError,
-    StreamThreadExceptionResponse,
+    StreamsState,
     TumblingWindows,
     serdes,
 )
 from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker
+from headrace.errors import UnavailableError
 from tests.kafka.naming import unique
 from tests.spark.applications import Place, caught_up, wait_for
 
@@ -167,15 +168,29 @@ def test_a_topic_made_anew_is_read_from_its_beginning_if_that_is_wanted(place: O
     place.wait_for_counts({"a": 3, "b": 1})
 
 
-def test_it_goes_on_when_the_broker_comes_back(place: OnKafka, kafka: DevBroker) -> None:
+def test_without_a_broker_it_stops_after_a_while(place: OnKafka, kafka: DevBroker) -> None:
+    place.create(place.lines)
+    with place.word_count(kafka={"socket.timeout.ms": 5000}, task_timeout_ms=0) as app:
+        app.start()
+        try:
+            kafka.kill()
+            wait_for(lambda: app.state is StreamsState.ERROR, "the application to stop", 120)
+        finally:
+            kafka.start()
+    assert isinstance(app.error, UnavailableError)
+    assert f"no answer from {kafka.address}" in str(app.error)
+
+
+def test_it_goes_on_when_the_broker_comes_back(
+    place: OnKafka, kafka: DevBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     place.create(place.lines)
     place.produce(place.lines, (None, "a", 1000))
-    app = place.word_count(kafka={"socket.timeout.ms": 5000})
-    app.set_uncaught_exception_handler(lambda error: StreamThreadExceptionResponse.REPLACE_THREAD)
-    with app:
+    with place.word_count(kafka={"socket.timeout.ms": 5000}) as app:
         app.start()
         wait_for(lambda: caught_up(app), "the first record")
         kafka.kill()
+        wait_for(lambda: "waiting for the broker" in caplog.text, "the application to find out", 120)
         kafka.start()
         place.produce(place.lines, (None, "a", 1001))
 

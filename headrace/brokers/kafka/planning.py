@@ -83,17 +83,19 @@ class Planner:
     def _cut(self, begin: Ends, ends: Ends, limit: int) -> Ends:
         """Return a batch that ends at one time, or a share of each partition when one time has too much."""
         goes_on = begin == self._last
-        time = self._last_time + self._last_step if goes_on and self._last_step else 0
         low = _Cut(-1, self._last_time if goes_on else -1, begin, 0, 0)
         high = _Cut(_WHOLE_TIME, _WHOLE_TIME, ends, _size(begin, ends), _size(begin, ends))
-        latest, tries = 0, 0
+        latest = tries = 0
         while high.time - low.until > 1 and low.size < limit * _ENOUGH and not (low.size and tries > _TRIES):
+            if tries == 0 and not (goes_on and self._last_step == 0):
+                time = self._last_time + self._last_step if goes_on else 0
+            else:
+                if high.time == _WHOLE_TIME and not latest:
+                    latest = max(time for _, time in self._ask(begin, OffsetSpec.max_timestamp()).values())
+                time = _between(low, high, latest, limit, tries)
             cut = self._at(time, begin, ends)
             low, high = (low, cut) if cut.size > limit else (cut, high)
-            if high.time == _WHOLE_TIME and not latest:
-                latest = max(time for _, time in self._ask(begin, OffsetSpec.max_timestamp()).values())
             tries += 1
-            time = _between(low, high, latest, limit, tries)
         found = low.ends if low.size else _shared(begin, high.ends, limit)
         self._last_step = max(low.until - self._last_time, 1) if goes_on else 0
         self._last, self._last_time = found, low.until
@@ -117,14 +119,16 @@ class Planner:
 def _between(low: _Cut, high: _Cut, latest: int, limit: int, tries: int) -> int:
     """Return a time to try next.
 
-    It is where the limit would be if records came evenly. They do not always: every third time it is just after the
-    lowest that is possible, by a little first if there is more and more.
+    It is where the limit would be if records came evenly. Often they do not: a single one may be of next year, and all
+    others of one second. So now and then it is close to the lowest that is possible, or in the middle.
     """
     first, last = low.until, high.time
-    if last == _WHOLE_TIME and latest > first:
-        last = latest + 1
-    if tries % 3 == 2:
+    if last == _WHOLE_TIME:
+        last = max(latest + 1, first + 2)
+    if tries % 4 == 2:
         return first + isqrt(last - first)
+    if tries % 4 == 3:
+        return (first + last) // 2
     passed = low.size or low.distance
     wanted = (limit * (1 + _ENOUGH) / 2 - passed) / max(high.size - passed, 1)
     return min(max(first + int((last - first) * wanted), first + 1), last - 1)

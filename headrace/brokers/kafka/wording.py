@@ -7,7 +7,7 @@ import re
 from confluent_kafka import KafkaError
 
 from headrace.brokers.kafka.connection import Connection
-from headrace.errors import HeadraceError, StreamsError, TopicError
+from headrace.errors import HeadraceError, StreamsError, TopicError, UnavailableError
 
 NOT_LET_IN = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
 NOT_SECURE = (KafkaError._SSL,)
@@ -67,10 +67,10 @@ def explained(
     return TopicError(f"{where}: {said}" + (f". {_HINTS[code]}" if code in _HINTS else ""))
 
 
-def no_answer(connection: Connection, doing: str, last: KafkaError | None) -> StreamsError:
+def no_answer(connection: Connection, doing: str, last: KafkaError | None) -> UnavailableError:
     """Return the error for a broker that is not there, or does not answer; the last error may tell why."""
     why = "" if last is None else f" ({_said(last, connection)})"
-    return StreamsError(
+    return UnavailableError(
         f"cannot {doing}: no answer from {connection.address}{why}. Check the address, that the broker runs, and "
         "security.protocol"
     )
