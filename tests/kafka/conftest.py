@@ -11,11 +11,13 @@ from headrace.brokers import Broker, connect
 from headrace.dev.kafka_broker import DevBroker, free_port
 from tests.kafka.secured import SecuredBroker, secured_broker
 
-# A broker that was killed comes back as soon as the controller has given up its predecessor. Compaction is soon.
+# A broker that was killed comes back as soon as the controller has given up its predecessor. Compaction is soon, and so
+# is the end of a transaction that took too long.
 SETTINGS = {
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "1000",
     "log.cleaner.backoff.ms": "200",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 
 
