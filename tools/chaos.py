@@ -223,6 +223,8 @@ class Round:
         try:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(self.rng.uniform(6, 14))
+            if process.poll() is not None:
+                return self._ended(process.returncode)
             os.killpg(process.pid, signal.SIGSTOP)
             time.sleep(TRANSACTION_MS / 1000 + 1)
             # As on another machine: nobody there knows of the first one's lock, nor of its images.

@@ -102,6 +102,9 @@ class EngineBroker(Broker, Protocol):
         A batch that was written before is left alone. A run that is not the latest gets a StreamsError.
         """
 
+    def wait_until_visible(self, topics: Iterable[str]) -> None:
+        """Wait until what was committed to topics shows to those who read them."""
+
     def positions(self, application_id: str) -> dict[str, dict[int, int]]:
         """Return the next offset to read, by topic and partition, as of the last batch that was written."""
 

@@ -151,6 +151,9 @@ class LocalBroker:
         """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
         return local_runs.write_batch(self._file, self._turns, run, batch, records, positions)
 
+    def wait_until_visible(self, topics: Iterable[str]) -> None:
+        """Return at once: what is committed shows."""
+
     def positions(self, application_id: str) -> dict[str, dict[int, int]]:
         """Return the next offset to read, by topic and partition, as of the last batch that was written."""
         return local_runs.positions(self._file, application_id)

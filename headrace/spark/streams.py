@@ -354,6 +354,11 @@ class Streams:
 
     def _end(self, error: BaseException | None) -> None:
         self._error = error
+        if error is None and self._until_caught_up and self._prepared is not None:
+            written = [node.topic for node in self._topology.nodes.values() if isinstance(node, SinkNode)]
+            outputs = [topic for topic in written if isinstance(topic, str)]
+            with suppress(HeadraceError):  # it is committed all the same
+                self._prepared.broker.wait_until_visible(set(outputs) - self._topology.internal_topics.keys())
         self._folder.unlock()
         if error is not None:
             self._set_state(StreamsState.PENDING_ERROR)

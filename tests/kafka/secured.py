@@ -52,9 +52,16 @@ class SecuredBroker:
 
     def allow(self, user: str, operation: AclOperation, name: str, kind: ResourceType = ResourceType.TOPIC) -> None:
         """Allow a user to do something with a topic, or with something else of a name."""
-        binding = AclBinding(
-            kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, AclPermissionType.ALLOW
-        )
+        self._decide(user, operation, name, kind, AclPermissionType.ALLOW)
+
+    def forbid(self, user: str, name: str, kind: ResourceType) -> None:
+        """Forbid a user everything with something of a name."""
+        self._decide(user, AclOperation.ALL, name, kind, AclPermissionType.DENY)
+
+    def _decide(
+        self, user: str, operation: AclOperation, name: str, kind: ResourceType, decided: AclPermissionType
+    ) -> None:
+        binding = AclBinding(kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, decided)
         for done in self.admin.create_acls([binding]).values():
             done.result()
 

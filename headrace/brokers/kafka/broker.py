@@ -23,6 +23,8 @@ from headrace.brokers.kafka.runs import Runs, commits_topic, make_topics
 from headrace.brokers.kafka.topics import Topic
 from headrace.errors import TopicError
 
+_VISIBLE_SECONDS = 5.0
+
 
 class KafkaBroker:
     """Topics on a Kafka cluster, to be shared by the threads of a process; a forked process opens its own.
@@ -173,6 +175,11 @@ class KafkaBroker:
     def write_batch(self, run: Run, batch: int, records: Iterable[Written], positions: Offsets) -> bool:
         """Write a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
         return self._runs.write(run, batch, records, positions, self._partition_count)
+
+    def wait_until_visible(self, names: Iterable[str]) -> None:
+        """Wait until what was committed to topics shows, a moment later; not for ever for what others write."""
+        places = [(name, number) for name in names for number in range(self._partition_count(name))]
+        self._planner.wait_until_settled(places, _VISIBLE_SECONDS)
 
     def positions(self, application_id: str) -> dict[str, dict[int, int]]:
         """Return the next offset to read, by topic and partition, as of the last batch that was written."""

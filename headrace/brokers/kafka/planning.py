@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt
+from time import monotonic, sleep
 from typing import TypeAlias
 
 from confluent_kafka import IsolationLevel
@@ -23,6 +24,7 @@ _ENOUGH = 0.7
 _TRIES = 8
 """After so many times that were tried, any batch will do that has something in it."""
 _WHOLE_TIME = 1 << 62
+_STEP = 0.02  # seconds between two looks
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,15 @@ class Planner:
     def committed_ends(self, places: Iterable[Place]) -> Ends:
         """Return where what is committed ends."""
         return {place: offset for place, (offset, _) in self._ask(places, OffsetSpec.latest()).items()}
+
+    def wait_until_settled(self, places: Iterable[Place], seconds: float) -> None:
+        """Wait until no transaction is open in partitions, but no longer than that."""
+        wanted, until = list(places), monotonic() + seconds
+        while monotonic() < until:
+            written = list_offsets(self._admin(), wanted, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+            if self.committed_ends(wanted) == {place: offset for place, (offset, _) in written.items()}:
+                return
+            sleep(_STEP)
 
     def _cut(self, begin: Ends, ends: Ends, limit: int) -> Ends:
         """Return a batch that ends at one time, or a share of each partition when one time has too much."""

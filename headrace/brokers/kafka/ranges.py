@@ -11,7 +11,7 @@ from headrace.brokers.engine import Row
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.waiting import Patience
 from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained
-from headrace.errors import StreamsError, TopicError
+from headrace.errors import TopicError, UnavailableError
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 _PAGE = 10_000
@@ -21,6 +21,7 @@ _SETTINGS = {
     "fetch.message.max.bytes": 4 << 20,
     "fetch.queue.backoff.ms": 10,  # how long to rest when as much is waiting as may be
     "queued.max.messages.kbytes": 32 << 10,
+    "topic.metadata.propagation.max.ms": 5_000,  # the topic was there: if not, it was deleted
 }
 
 
@@ -48,8 +49,8 @@ class RangeReader:
             while not at_end:
                 try:
                     messages = _messages(consumer, patience, doing)
-                except StreamsError:
-                    if cut_short:  # the broker answers, and has less than it had
+                except UnavailableError:
+                    if cut_short and patience.last is None:  # the broker answers, and has less than it had
                         raise self._gone(topic, partition, start, end) from None
                     raise
                 page: list[Row] = []
@@ -73,6 +74,8 @@ class RangeReader:
                 if page:
                     yield page
         except KafkaException as error:
+            if error.args[0].code() in UNKNOWN_TOPIC:
+                raise self._gone(topic, partition, start, end) from None
             raise explained(error.args[0], self._connection, doing, topic, "Read") from None
         finally:
             with suppress(KafkaException, RuntimeError):
@@ -110,6 +113,8 @@ class RangeReader:
 def _messages(consumer: Consumer, patience: Patience, doing: str) -> list[Message]:
     first = consumer.poll(_STEP)
     if first is None:
+        if patience.last is not None and patience.last.code() in UNKNOWN_TOPIC:
+            raise KafkaException(patience.last)
         patience.check(doing)
         return []
     patience.renew()

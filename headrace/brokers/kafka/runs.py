@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from confluent_kafka import (
@@ -36,14 +36,15 @@ from headrace.brokers.kafka.producing import choose
 from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.settings import number
 from headrace.brokers.kafka.waiting import Patience
-from headrace.brokers.kafka.wording import explained
-from headrace.errors import StreamsError, SupersededError, TopicError
+from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained, explained_in_batch
+from headrace.errors import StreamsError, SupersededError, TopicError, UnavailableError
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 _MANY = 5_000
 _TRANSACTION_MS = 60_000
 _UNKNOWN_TOPIC_MS = 10_000  # a topic that is new may not be known everywhere yet
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+_WRONG_BEFORE = (KafkaError._STATE, KafkaError._FATAL)  # the client takes no more records, after another error
 _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _NOT_YET = (  # for a moment: the broker has just started, or the group has moved
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -75,6 +76,8 @@ class Session:
     """The partitions of records without a key, by topic."""
     begun: float = 0
     """When the transaction was begun. By the clock: a machine that sleeps sleeps on, but its transaction ends."""
+    written: set[str] = field(default_factory=set)
+    """The topics that were written to."""
     failed: KafkaError | None = None
     """Why a record was not taken."""
     failed_topic: str | None = None
@@ -210,7 +213,7 @@ class Runs:
             except KafkaException as error:
                 if _is_fenced(error.args[0]):
                     raise _superseded(application_id) from None
-                raise explained(error.args[0], self._connection, doing) from None
+                raise explained_in_batch(error.args[0], self._connection, doing, application_id, ()) from None
         return producer
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -277,9 +280,16 @@ class Runs:
             else:
                 self._flush(session)
         except BaseException as error:
+            begun = session.run.application_id in self._sessions
+            problem = _reason(session, error.args[0]) if isinstance(error, KafkaException) else None
+            silent = isinstance(error, UnavailableError) and self._patience.last is None
             self._give_up(session)
-            if isinstance(error, KafkaException):
-                raise self._explained(session, error.args[0]) from None
+            # A topic that was deleted is told, or tried again and again: was the application forgotten?
+            gone = silent if problem is None else problem.code() in UNKNOWN_TOPIC
+            if gone and begun and not self._is_latest(session.run):
+                raise _superseded(session.run.application_id) from None
+            if problem is not None:
+                raise self._explained(session, problem) from None
             raise
 
     def _give_up(self, session: Session) -> None:
@@ -299,6 +309,7 @@ class Runs:
         records: Sequence[WrittenRecord],
         partitions: Callable[[str], int],
     ) -> None:
+        session.written.add(topic)
         if any(record[2] == 0 for record in records):
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
@@ -321,7 +332,7 @@ class Runs:
                     session.producer.poll(_STEP)
                     self._check(session, waiting)
                 except KafkaException as error:
-                    if error.args[0].code() != KafkaError._STATE:  # which says that something was wrong before
+                    if error.args[0].code() not in _WRONG_BEFORE:
                         session.failed, session.failed_topic = error.args[0], topic
                     raise
             if sent % _MANY == 0:
@@ -372,7 +383,8 @@ class Runs:
         if _is_fenced(problem) or (session.failed is not None and _is_fenced(session.failed)):
             return self._fenced(session)
         if session.failed is None:
-            return explained(problem, self._connection, "write a batch")
+            application_id = session.run.application_id
+            return explained_in_batch(problem, self._connection, "write a batch", application_id, session.written)
         topic = session.failed_topic
         return explained(session.failed, self._connection, f"write to topic '{topic}'", topic, "Write")
 
@@ -416,6 +428,16 @@ def internal_topics(application_id: str, known: Iterable[str]) -> list[str]:
     longer = tuple(other for other in others if len(other) > len(application_id) + 1)
     mine = {name for name in mine if not name.startswith(longer)}
     return sorted(mine | ({commits_topic(application_id)} & names))
+
+
+def _reason(session: Session, problem: KafkaError) -> KafkaError:
+    """Return what was wrong in the first place: to commit fails with that."""
+    if session.exactly_once and problem.code() in _WRONG_BEFORE:
+        try:
+            session.producer.commit_transaction(_STEP)
+        except KafkaException as error:
+            return cast(KafkaError, error.args[0])
+    return problem
 
 
 def _is_fenced(problem: KafkaError) -> bool:

@@ -112,6 +112,8 @@ def list_offsets(
         if failed is None:
             return {place: found[place] for place in sorted(found)}
         topic, problem = failed
+        if problem.code() in NO_LEADER and _described(admin, topic) is None:
+            raise TopicError(f"there is no topic '{topic}' at {admin.connection.address}")
         if problem.code() not in NO_LEADER or time.monotonic() > end:
             raise explained(problem, admin.connection, f"find the offsets of topic '{topic}'", topic, "Describe")
         time.sleep(_POLL_SECONDS)

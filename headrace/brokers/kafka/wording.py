@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from confluent_kafka import KafkaError
 
@@ -50,12 +51,8 @@ def explained(
         check = "Check security.protocol and the settings that begin with 'ssl.'"
         return StreamsError(f"{where}: there is no secure connection ({said}). {check}")
     if code in NOT_ALLOWED:
-        user = connection.settings.get("sasl.username")
         what = "the cluster" if topic is None else f"topic '{topic}'"
-        return TopicError(
-            f"{where}: {f'user {user!r}' if user else 'this client'} is not allowed to. "
-            f"It takes an ACL that allows {operation} on {what}"
-        )
+        return _not_allowed(connection, where, f"{operation} on {what}")
     if code in NO_ANSWER:
         return no_answer(connection, doing, error)
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -65,6 +62,26 @@ def explained(
     if code in UNKNOWN_TOPIC and topic is not None:
         return TopicError(f"there is no topic '{topic}' at {connection.address}")
     return TopicError(f"{where}: {said}" + (f". {_HINTS[code]}" if code in _HINTS else ""))
+
+
+def explained_in_batch(
+    error: KafkaError, connection: Connection, doing: str, application_id: str, written: Iterable[str]
+) -> HeadraceError:
+    """Return the error to raise when a batch of an application failed as a whole; it names what an ACL has to allow."""
+    needed = {
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"Write on transactional id '{application_id}'",
+        KafkaError.GROUP_AUTHORIZATION_FAILED: f"Read on group '{application_id}'",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: " and ".join(f"Write on topic '{topic}'" for topic in sorted(written)),
+    }
+    if error.code() in needed:
+        return _not_allowed(connection, f"cannot {doing} at {connection.address}", needed[error.code()])
+    return explained(error, connection, doing)
+
+
+def _not_allowed(connection: Connection, where: str, needed: str) -> TopicError:
+    user = connection.settings.get("sasl.username")
+    who = f"user {user!r}" if user else "this client"
+    return TopicError(f"{where}: {who} is not allowed to. It takes an ACL that allows {needed}")
 
 
 def no_answer(connection: Connection, doing: str, last: KafkaError | None) -> UnavailableError:

@@ -1,0 +1,20 @@
+"""A short round of `make chaos BROKER=kafka`."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from headrace.dev.kafka_broker import DevBroker, free_port
+from tools.chaos import QUICK_BROKER, Round
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kafka")
+def test_killed_and_superseded_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    with DevBroker(tmp_path / "kafka", free_port(), settings=QUICK_BROKER) as kafka:
+        chaos = Round("windowed", tmp_path, random.Random(5), records=1500, kafka=kafka)
+        kills, problems = chaos.run(["before-commit", "after-commit", "zombie", "broker"])
+
+    assert problems == []
+    assert sorted(kills) == ["after-commit", "before-commit", "broker", "zombie"]

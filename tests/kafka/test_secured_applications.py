@@ -1,0 +1,105 @@
+"""Applications on a broker that asks who one is."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from headrace import HeadraceError, Streams, StreamsBuilder, StreamsConfig, serdes
+from headrace.brokers import connect
+from tests.kafka.naming import unique
+from tests.kafka.secured import PASSWORDS, SecuredBroker
+from tests.spark.applications import wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
+
+
+class Counting:
+    """A count of what is in a topic, as Ann runs it."""
+
+    def __init__(self, folder: Path, secured: SecuredBroker) -> None:
+        self.name, self.folder, self.secured = unique("counting"), folder, secured
+        self.lines, self.counts = f"{self.name}-lines", f"{self.name}-counts"
+        self.internal = [f"{self.name}-commits", f"{self.name}-words-changelog"]
+        with connect(secured.broker.address) as broker:
+            for topic in (self.lines, self.counts):
+                broker.create_topic(topic)
+            broker.produce(self.lines, [(b"k", b"tea", 1000)])
+
+    def allow_all_but_writing(self) -> None:
+        allow = self.secured.allow
+        allow("ann", AclOperation.READ, self.lines)
+        for topic in self.internal:
+            for operation in (AclOperation.CREATE, AclOperation.READ, AclOperation.WRITE):
+                allow("ann", operation, topic)
+        allow("ann", AclOperation.DESCRIBE, self.counts)
+        allow("ann", AclOperation.READ, self.name, ResourceType.GROUP)
+        allow("ann", AclOperation.WRITE, self.name, ResourceType.TRANSACTIONAL_ID)
+
+    def app(self, **settings: Any) -> Streams:
+        builder = StreamsBuilder()
+        counts = builder.stream(self.lines, value_serde=serdes.String).group_by_key().count(store="words")
+        counts.to_stream().to(self.counts, value_serde=serdes.Long)
+        config = StreamsConfig(
+            application_id=self.name,
+            bootstrap_servers=self.secured.address,
+            state_dir=self.folder,
+            master="local[*]",
+            kafka=self.secured.settings("ann", **settings),
+        )
+        return Streams(builder.build(), config)
+
+    def written(self) -> int:
+        with connect(self.secured.broker.address) as broker:
+            return sum(1 for _ in broker.records(self.counts))
+
+
+@pytest.fixture
+def counting(tmp_path: Path, secured: SecuredBroker) -> Counting:
+    return Counting(tmp_path, secured)
+
+
+def test_who_may_do_what_it_needs_runs(counting: Counting) -> None:
+    counting.allow_all_but_writing()
+    counting.secured.allow("ann", AclOperation.WRITE, counting.counts)
+
+    counting.app().run(until_caught_up=True)
+
+    wait_for(lambda: counting.written() == 1, "the count", 20, every=0.1)
+
+
+def test_a_wrong_password_is_told_and_nothing_is_written(counting: Counting) -> None:
+    app = counting.app(**{"sasl.password": "wrong-4713"})
+
+    with pytest.raises(HeadraceError, match="did not accept the login") as raised:
+        app.run(until_caught_up=True)
+
+    assert "4713" not in str(raised.value)
+    assert counting.written() == 0
+
+
+def test_a_missing_acl_is_told_and_nothing_is_written(counting: Counting, caplog: pytest.LogCaptureFixture) -> None:
+    counting.allow_all_but_writing()
+
+    with pytest.raises(HeadraceError, match=f"ACL that allows .*Write on topic '{counting.counts}'") as raised:
+        counting.app().run(until_caught_up=True)
+
+    assert PASSWORDS["ann"] not in f"{raised.value!r} {caplog.text}"
+    assert counting.written() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [(ResourceType.TRANSACTIONAL_ID, "Write on transactional id"), (ResourceType.GROUP, "Read on group")],
+    ids=["transactional id", "group"],
+)
+def test_so_are_those_that_a_transaction_needs(counting: Counting, kind: ResourceType, message: str) -> None:
+    counting.allow_all_but_writing()
+    counting.secured.allow("ann", AclOperation.WRITE, counting.counts)
+    counting.secured.forbid("ann", counting.name, kind)
+
+    with pytest.raises(HeadraceError, match=f"{message} '{counting.name}'"):
+        counting.app().run(until_caught_up=True)
+
+    assert counting.written() == 0
