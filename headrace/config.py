@@ -27,6 +27,7 @@ from headrace.topology.timestamps import (
 
 _APPLICATION_ID = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 _SERVER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):([0-9]{1,5})")
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")
 _MASTER = re.compile(
     r"local(\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*[1-9]\d*(\s*,\s*[1-9]\d*){2}\s*\]"
     r"|spark://.+|yarn|k8s://.+"
@@ -173,6 +174,8 @@ class StreamsConfig(BaseSettings):
     def _check_state_dir(cls, value: Any) -> Path:
         if not isinstance(value, str | Path) or not str(value).strip():
             raise ValueError("expected the path of a folder")
+        if _URL.match(str(value)):
+            raise ValueError("expected the path of a folder; object stores and HDFS are not supported")
         try:
             return Path(value).expanduser()
         except RuntimeError:

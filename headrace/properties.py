@@ -19,7 +19,15 @@ OLDER_NAMES = {
     "default.deserialization.exception.handler": "deserialization_exception_handler",
     "default.production.exception.handler": "production_exception_handler",
 }
+_REGISTRY = "settings of a schema registry go to the serde: serdes.Avro(schema, registry)"
 INSTEAD = {
+    "schema.registry.url": _REGISTRY,
+    "basic.auth.credentials.source": _REGISTRY,
+    "basic.auth.user.info": _REGISTRY,
+    "schema.registry.basic.auth.user.info": _REGISTRY,
+    "auto.register.schemas": _REGISTRY,
+    "use.latest.version": _REGISTRY,
+    "specific.avro.reader": _REGISTRY,
     "errors.dead.letter.queue.topic.name": "give the handler DeadLetter(topic) as processing_exception_handler, "
     "deserialization_exception_handler or production_exception_handler",
 }

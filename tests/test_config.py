@@ -301,6 +301,12 @@ def test_a_timestamp_extractor_may_be_named(extractor: Any) -> None:
         ("processing_guarantee", "exactly_once_beta", "got 'exactly_once_beta'. Hint: 'exactly_once_v2'"),
         ("state_dir", "", "expected the path of a folder, got ''"),
         ("state_dir", 5, "expected the path of a folder, got 5"),
+        (
+            "state_dir",
+            "s3a://bucket/x",
+            "expected the path of a folder; object stores and HDFS are not supported, got 's3",
+        ),
+        ("state_dir", Path("hdfs://host/x"), "expected the path of a folder; object stores and HDFS are not supported"),
         ("state_dir", "~nobody-of-that-name/x", "expected the path of a folder, and there is no such home, got '~nobo"),
         ("commit_interval_ms", -1, "expected at least 0, got -1"),
         ("max_records_per_batch", 0, "expected at least 1, got 0"),
@@ -609,6 +615,15 @@ def test_a_dead_letter_queue_is_a_handler() -> None:
     assert said.startswith(
         "setting 'errors.dead.letter.queue.topic.name': there is no such setting here; "
         "give the handler DeadLetter(topic) as processing_exception_handler, "
+    )
+
+
+def test_the_schema_registry_is_the_serdes() -> None:
+    said = refusal(lambda: StreamsConfig.from_properties({"schema.registry.url": "http://registry:8081"}))
+
+    assert said == (
+        "setting 'schema.registry.url': there is no such setting here; settings of a schema registry go to the serde: "
+        "serdes.Avro(schema, registry)"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -15,6 +16,17 @@ from headrace.state.ordered_map import Position
 _MOST_OPEN = 64
 _open: OrderedDict[Path, LmdbImage] = OrderedDict()
 _process = os.getpid()
+
+
+def image_folder(given: Path | None, application_id: str) -> Path:
+    """Return where the images of an application are: in the folder that is given, or else on the executor's own disk.
+
+    There they last as long as the executor does: Spark deletes its local directories at its end.
+    """
+    if given is not None:
+        return given / boot_id()
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+    return Path(local or tempfile.gettempdir()) / "headrace" / application_id / boot_id()
 
 
 def open_image(path: Path) -> LmdbImage:

@@ -18,7 +18,7 @@ from headrace.spark.identity import Identity, first_number
 from headrace.spark.metrics import Metrics
 from headrace.spark.plan import Plan, Unit, make_plan
 from headrace.spark.reader import READING, Reading, TopicsSource
-from headrace.spark.session import spark_session
+from headrace.spark.session import is_local, spark_session
 from headrace.spark.stage import Application
 from headrace.spark.stages import Packed, chain
 from headrace.spark.writer import Writer
@@ -60,7 +60,9 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     numbers = identity.take_up(plan, topology, config)
     identity.save(folder.identity)
     logged = changelogs(topology, config, plan) if broker.keeps_changelogs else {}
-    application = Application(topology, config, plan, numbers, dict(identity.generations), folder.images, logged)
+    # On a cluster state_dir is shared by its machines, and LMDB must not be used over a network.
+    images = folder.images if is_local(config.master) else None
+    application = Application(topology, config, plan, numbers, dict(identity.generations), images, logged)
     session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
     count = identity.shuffle_partitions
     passing = [first_number(partition, count, {0}, step=-1) for partition in range(count)]
@@ -102,7 +104,7 @@ def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics,
     starting = (
         stages.writeStream.queryName(f"{config.application_id}-{run.run}")
         .foreachBatch(writer)
-        .option("checkpointLocation", str(folder.checkpoint))
+        .option("checkpointLocation", f"file://{folder.checkpoint}")
     )
     if until_caught_up:
         starting = starting.trigger(availableNow=True)

@@ -122,14 +122,14 @@ def _settings(config: StreamsConfig) -> dict[str, str]:
         "spark.executorEnv.PYTHONHASHSEED": "0",
         **_SQL_SETTINGS,
     }
-    if _is_local(config.master):
+    if is_local(config.master):
         settings |= {
             _FILE_MANAGER: _RENAMING,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executorEnv.PYTHONPATH": python_path(),
         }
-    for name in _JAVA_OPTIONS if _is_local(config.master) else _JAVA_OPTIONS[:1]:
+    for name in _JAVA_OPTIONS if is_local(config.master) else _JAVA_OPTIONS[:1]:
         options = given.pop(name, "")
         settings[name] = " ".join([_log_options(), *_jvm_options(config.master, options), options]).rstrip()
     return settings | given
@@ -137,7 +137,7 @@ def _settings(config: StreamsConfig) -> dict[str, str]:
 
 def _jvm_options(master: str, given: str) -> list[str]:
     """Return what makes a JVM beside the workers take little of their time; what is given counts more."""
-    if not _is_local(master):
+    if not is_local(master):
         return []
     return [_QUICK_COMPILER, *([] if _COLLECTOR.search(given) else [_ONE_THREAD_COLLECTOR])]
 
@@ -160,7 +160,8 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _is_local(master: str) -> bool:
+def is_local(master: str) -> bool:
+    """Tell whether all of Spark is on this machine."""
     return master.startswith("local")
 
 
@@ -201,7 +202,7 @@ def _check_same(context: SparkContext, config: StreamsConfig) -> None:
     for name in ("spark.task.maxFailures", "spark.speculation"):
         required, reason = _REQUIRED[name]
         running = context.getConf().get(name, "4" if name == "spark.task.maxFailures" else "false")
-        if running != required and not (name == "spark.task.maxFailures" and _is_local(context.master)):
+        if running != required and not (name == "spark.task.maxFailures" and is_local(context.master)):
             raise ConfigError(
                 f"this process has a Spark already, with '{running}' for '{name}', expected '{required}': {reason}. "
                 "Let Headrace start it"
@@ -230,7 +231,7 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
     imports.join()
     # Its thread would print a traceback when the JVM ends first, which is how a process ends.
     vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
-    if _is_local(settings["spark.master"]):
+    if is_local(settings["spark.master"]):
         _without_checksums(context)
     _first.update(settings)
     atexit.register(_at_exit, os.getpid())
@@ -270,7 +271,7 @@ def _import_ahead() -> None:
 def _variables(master: str) -> dict[str, str]:
     """Return the environment of the JVM, and by it that of the Python workers beside it."""
     variables = {"JAVA_HOME": str(find_java()), "PYTHONHASHSEED": "0", "PYSPARK_DRIVER_PYTHON": sys.executable}
-    if not _is_local(master):
+    if not is_local(master):
         return variables | {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
     return variables | worker_variables() | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": python_path()}
 

@@ -21,7 +21,7 @@ from headrace.spark.blocks import Block, Failure, ForTask, Input, Report, Stretc
 from headrace.spark.changelogs import logged_entries
 from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
-from headrace.spark.images import PartOfImage, boot_id, open_image
+from headrace.spark.images import PartOfImage, image_folder, open_image
 from headrace.spark.plan import Plan, Unit
 from headrace.spark.routing import FOR_THE_WRITER, Routes
 from headrace.state.builders import Store
@@ -50,7 +50,8 @@ class Application:
     task_numbers: dict[int, list[int]]
     """Of every unit's tasks."""
     generations: dict[str, int]
-    image_dir: Path
+    image_dir: Path | None
+    """Where images are; None: on each executor's own disk."""
     changelogs: Mapping[str, TopicInfo] = field(default_factory=dict)
     """By store, the topic that its changes go to."""
 
@@ -114,7 +115,8 @@ def _run_stateful(
     unit, index = application.units[number]
     now = max(block.now for block in blocks)
     started = perf_counter()
-    image = open_image(application.image_dir / boot_id() / str(number))
+    images = image_folder(application.image_dir, application.config.application_id)
+    image = open_image(images / str(number))
     parts = _Parts(application, unit, index, image, now)
     parts.open_spaces()
     log = EpochLog(state, image, parts.spaces)

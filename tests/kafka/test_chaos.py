@@ -13,7 +13,7 @@ from tools.chaos import QUICK_BROKER, Round
 @pytest.mark.xdist_group("kafka")
 def test_killed_and_superseded_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
     with DevBroker(tmp_path / "kafka", free_port(), settings=QUICK_BROKER) as kafka:
-        chaos = Round("windowed", tmp_path, random.Random(5), records=1500, kafka=kafka)
+        chaos = Round("windowed", tmp_path, random.Random(5), records=900, kafka=kafka)
         kills, problems = chaos.run(["before-commit", "after-commit", "zombie", "broker"])
 
     assert problems == []

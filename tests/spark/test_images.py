@@ -1,0 +1,24 @@
+"""Where the images of a task are."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.spark.images import boot_id, image_folder
+
+
+def test_images_are_apart_by_the_starts_of_machines(tmp_path: Path) -> None:
+    assert image_folder(tmp_path, "app") == tmp_path / boot_id()
+
+
+def test_without_a_folder_they_are_on_the_executors_own_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/disk-1/blocks,/disk-2/blocks")
+
+    assert image_folder(None, "app") == Path("/disk-1/blocks/headrace/app") / boot_id()
+
+
+def test_or_where_temporary_files_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    assert image_folder(None, "app") == tmp_path / "headrace" / "app" / boot_id()
