@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from headrace.state.lmdb_image import LmdbImage, LmdbSpace
 from headrace.state.ordered_map import Position
 
 _MOST_OPEN = 64
+_BOOT_VARIABLE = "HEADRACE_BOOT_ID"
 _open: OrderedDict[Path, LmdbImage] = OrderedDict()
 _process = os.getpid()
 
@@ -27,6 +29,14 @@ def image_folder(given: Path | None, application_id: str) -> Path:
         return given / boot_id()
     local = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
     return Path(local or tempfile.gettempdir()) / "headrace" / application_id / boot_id()
+
+
+def delete_older(images: Path) -> None:
+    """Delete the images of before the machine was started anew: nobody may use them."""
+    if images.exists() and _BOOT_VARIABLE not in os.environ:
+        for folder in images.iterdir():
+            if folder.name != boot_id():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def open_image(path: Path) -> LmdbImage:
@@ -51,7 +61,7 @@ def boot_id() -> str:
     Images are written without waiting for the disk, so they are good only as long as the machine runs. In a test,
     `HEADRACE_BOOT_ID` makes one machine look like another.
     """
-    given = os.environ.get("HEADRACE_BOOT_ID")
+    given = os.environ.get(_BOOT_VARIABLE)
     if given:
         return given
     try:

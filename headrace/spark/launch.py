@@ -15,6 +15,7 @@ from headrace.errors import StreamsError, TopicError
 from headrace.spark.changelogs import changelogs
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.identity import Identity, first_number
+from headrace.spark.images import delete_older
 from headrace.spark.metrics import Metrics
 from headrace.spark.plan import Plan, Unit, make_plan
 from headrace.spark.reader import READING, Reading, TopicsSource
@@ -62,6 +63,8 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     logged = changelogs(topology, config, plan) if broker.keeps_changelogs else {}
     # On a cluster state_dir is shared by its machines, and LMDB must not be used over a network.
     images = folder.images if is_local(config.master) else None
+    if images is not None:
+        delete_older(images)
     application = Application(topology, config, plan, numbers, dict(identity.generations), images, logged)
     session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
     count = identity.shuffle_partitions

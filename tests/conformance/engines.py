@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 from headrace import Streams, StreamsBuilder, StreamsConfig
 from headrace.brokers import Broker, connect
-from headrace.brokers.engine import EngineBroker
+from headrace.brokers.engine import EngineBroker, Written
 from headrace.brokers.partitioning import partition_of
 from tests.conformance.running import CONFIG, Entry
 from tests.conformance.scenario import STRING, ScenarioTopology
@@ -102,13 +102,17 @@ class OnSpark:
 
     def _feed(self, broker: Broker, app: Streams, size: int | None) -> None:
         longest = max(len(scenario["input"]) for scenario in self._scenarios.values())
-        for first in range(0, longest, size or longest):
+        feeder = cast(EngineBroker, broker).begin_run("feeder", "")
+        for number, first in enumerate(range(0, longest, size or longest)):
+            # All at once, so that the engine finds all of them: every scenario has its records in one batch.
+            written: list[Written] = []
             for prefix, scenario in self._scenarios.items():
-                # Several at once where a topic has them in a row: the order over all topics stays.
+                # Several together where a topic has them in a row: the order over all topics stays.
                 entries = scenario["input"][first : first + (size or longest)]
                 for topic, run in groupby(entries, lambda entry: str(entry["topic"])):
                     records = [(raw(entry["key"]), raw(entry["value"]), entry["ts"], headers(entry)) for entry in run]
-                    broker.produce(prefix + topic, records)
+                    written.append((prefix + topic, None, records))
+            cast(EngineBroker, broker).write_batch(feeder, number, written, {})
             wait_for(lambda: caught_up(app), "the engine to take in what it was given", 600, every=0.2)
 
     @staticmethod

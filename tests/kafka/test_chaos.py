@@ -10,7 +10,7 @@ from tools.chaos import QUICK_BROKER, Round
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("kafka")
+@pytest.mark.xdist_group("processes")
 def test_killed_and_superseded_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
     with DevBroker(tmp_path / "kafka", free_port(), settings=QUICK_BROKER) as kafka:
         chaos = Round("windowed", tmp_path, random.Random(5), records=900, kafka=kafka)

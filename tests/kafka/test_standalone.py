@@ -1,4 +1,4 @@
-"""An application on a cluster: a master, two workers, and executors that have nothing of the driver's."""
+"""An application on a standalone cluster: a master, two workers, and executors that are sent its module."""
 
 import json
 import os
@@ -15,9 +15,10 @@ from headrace.spark.java import find_java
 from tests.cli.running import COMMAND
 from tests.kafka.test_applications import OnKafka
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
-SECONDS = 300  # a busy machine takes a minute for what an idle one does in ten seconds
+SECONDS = 600  # a busy machine takes a minute for what an idle one does in ten seconds
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what is short-lived need not be compiled well
 APPLICATION = """
 from headrace import StreamsBuilder, serdes
 
@@ -39,7 +40,13 @@ def build_topology():
 def daemon(folder: Path, name: str, *arguments: str) -> Iterator[None]:
     """Run a part of a standalone cluster, and end it with what it has started."""
     home = Path(pyspark.__path__[0])
-    environment = {**os.environ, "SPARK_HOME": str(home), "JAVA_HOME": str(find_java()), "SPARK_DAEMON_MEMORY": "256m"}
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(find_java()),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+    }
     with open(folder / f"{name}.log", "wb") as log:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-class"), *arguments], env=environment, stdout=log, stderr=subprocess.STDOUT
@@ -81,6 +88,8 @@ def test_the_word_count_goes_on_from_start_to_start(tmp_path: Path, kafka: DevBr
         "spark.hadoop.fs.defaultFS": "hdfs://127.0.0.1:1",  # as on a cluster whose own file system is another one
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "512m",
+        "spark.driver.extraJavaOptions": QUICK,
+        "spark.executor.extraJavaOptions": QUICK,
     }
     settings = [f"spark={json.dumps(spark)}", "statestore_cache_max_bytes=0"]
     command = [*COMMAND, "run", "cluster_words:build_topology", "--application-id", place.name, "--until-caught-up"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.spark.images import boot_id, image_folder
+from headrace.spark.images import boot_id, delete_older, image_folder
 
 
 def test_images_are_apart_by_the_starts_of_machines(tmp_path: Path) -> None:
@@ -22,3 +22,14 @@ def test_or_where_temporary_files_are(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     assert image_folder(None, "app") == tmp_path / "headrace" / "app" / boot_id()
+
+
+def test_images_of_before_the_last_start_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADRACE_BOOT_ID", raising=False)
+    for name in ("before", boot_id()):
+        (tmp_path / name / "0").mkdir(parents=True)
+
+    delete_older(tmp_path)
+    delete_older(tmp_path / "not there")
+
+    assert [folder.name for folder in tmp_path.iterdir()] == [boot_id()]
