@@ -28,7 +28,8 @@ class Workload:
 
     name: str
     title: str
-    build: Callable[[], Topology]
+    build: Callable[..., Topology]
+    """Takes the names of the topics it reads and writes: "in" and "out" if none are given."""
     script: Callable[[Iterator[TopicRecord], Write], None]
     goal: float
     """The part of the script's rate that the engine is to reach."""
@@ -60,13 +61,13 @@ def make_records(count: int, keys: int, seed: int = 7) -> list[Produced]:
 # -- W1: parse, filter, map -----------------------------------------------------------------------------------------
 
 
-def parse() -> Topology:
+def parse(source: str = "in", sink: str = "out") -> Topology:
     builder = StreamsBuilder()
     (
-        builder.stream("in", key_serde=serdes.String, value_serde=serdes.Json)
+        builder.stream(source, key_serde=serdes.String, value_serde=serdes.Json)
         .filter(lambda key, trade: trade["price"] > 450)
         .map_values(lambda trade: {"symbol": trade["symbol"], "value": trade["price"] * trade["size"]})
-        .to("out", key_serde=serdes.String, value_serde=serdes.Json)
+        .to(sink, key_serde=serdes.String, value_serde=serdes.Json)
     )
     return builder.build()
 
@@ -87,10 +88,12 @@ def parse_script(records: Iterator[TopicRecord], write: Write) -> None:
 # -- W2 and W3: count per key ---------------------------------------------------------------------------------------
 
 
-def count() -> Topology:
+def count(source: str = "in", sink: str = "out") -> Topology:
     builder = StreamsBuilder()
-    counts = builder.stream("in", key_serde=serdes.String, value_serde=serdes.Json).group_by_key().count(store="counts")
-    counts.to_stream().to("out", key_serde=serdes.String, value_serde=serdes.Long)
+    counts = (
+        builder.stream(source, key_serde=serdes.String, value_serde=serdes.Json).group_by_key().count(store="counts")
+    )
+    counts.to_stream().to(sink, key_serde=serdes.String, value_serde=serdes.Long)
     return builder.build()
 
 
@@ -118,16 +121,16 @@ def _add(key: str, price: float, statistics: Any) -> Any:
     return [number + 1, total + price, min(low, price), max(high, price)]
 
 
-def statistics() -> Topology:
+def statistics(source: str = "in", sink: str = "out") -> Topology:
     builder = StreamsBuilder()
     (
-        builder.stream("in", key_serde=serdes.String, value_serde=serdes.Json)
+        builder.stream(source, key_serde=serdes.String, value_serde=serdes.Json)
         .map(lambda key, trade: (trade["symbol"], trade["price"]))
         .group_by_key(key_serde=serdes.String, value_serde=serdes.Double)
         .windowed_by(TumblingWindows(WINDOW, grace=GRACE))
         .aggregate(lambda: None, _add, store="statistics")
         .to_stream()
-        .to("out", key_serde=serdes.Windowed(serdes.String, WINDOW), value_serde=serdes.Json)
+        .to(sink, key_serde=serdes.Windowed(serdes.String, WINDOW), value_serde=serdes.Json)
     )
     return builder.build()
 
@@ -156,13 +159,13 @@ def statistics_script(records: Iterator[TopicRecord], write: Write) -> None:
 # -- W5: enrichment from a table ------------------------------------------------------------------------------------
 
 
-def enrich() -> Topology:
+def enrich(source: str = "in", sink: str = "out") -> Topology:
     builder = StreamsBuilder()
     users = builder.global_table("users", key_serde=serdes.String, value_serde=serdes.Json)
     (
-        builder.stream("in", key_serde=serdes.String, value_serde=serdes.Json)
+        builder.stream(source, key_serde=serdes.String, value_serde=serdes.Json)
         .join(users, _with_user, key=lambda key, trade: trade["user"])
-        .to("out", key_serde=serdes.String, value_serde=serdes.Json)
+        .to(sink, key_serde=serdes.String, value_serde=serdes.Json)
     )
     return builder.build()
 
