@@ -98,7 +98,8 @@ class LogFile:
         """Close the connection until it is next used; the lock is held until `after_fork`."""
         self._lock.acquire()
         # A transaction cannot be laid aside: one that forks in its middle must not use the log in the child.
-        if os.getpid() == self._process and not self.closed and not self._connection.in_transaction:
+        mine = os.getpid() == self._process and not self.closed and not self._laid_aside
+        if mine and not self._connection.in_transaction:
             self._connection.close()
             self._laid_aside = True
 

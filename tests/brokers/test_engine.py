@@ -167,6 +167,15 @@ def test_a_fork_in_the_middle_of_a_transaction_leaves_it_as_it_is(broker: LocalB
 
 
 @forks
+def test_a_log_that_is_not_used_between_two_forks_is_there_after_them(broker: LocalBroker) -> None:
+    broker.create_topic("lines")
+    for _ in range(2):
+        assert ended(forked(lambda: None)) == 0
+
+    assert broker.produce("lines", [(None, b"1")]) == 1
+
+
+@forks
 def test_a_fork_closes_no_broker_for_good_and_opens_none_that_was_closed(broker: LocalBroker, path: Path) -> None:
     broker.create_topic("lines")
     closed = LocalBroker(path)

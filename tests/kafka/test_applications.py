@@ -194,7 +194,7 @@ def test_it_goes_on_when_the_broker_comes_back(
         kafka.start()
         place.produce(place.lines, (None, "a", 1001))
 
-        wait_for(lambda: place.counted() == {"a": 2}, "the second record", 120, every=0.2)
+        wait_for(lambda: place.counted() == {"a": 2}, "the second record", 400, every=0.2)
     assert place.read(place.counts, serdes.Long) == [("a", 1, 1000), ("a", 2, 1001)]
 
 

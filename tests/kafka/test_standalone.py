@@ -15,7 +15,11 @@ from headrace.spark.java import find_java
 from tests.cli.running import COMMAND
 from tests.kafka.test_applications import OnKafka
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("processes"),
+    pytest.mark.skipif("HEADRACE_STANDALONE" not in os.environ, reason="takes minutes: set HEADRACE_STANDALONE=1"),
+]
 
 SECONDS = 600  # a busy machine takes a minute for what an idle one does in ten seconds
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what is short-lived need not be compiled well
