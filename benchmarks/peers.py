@@ -40,7 +40,7 @@ BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "1000"}
 def to_measure(peers: Sequence[str], works: Sequence[str], latency: bool) -> Iterator[tuple[str, Peer]]:
     """Walk what there is to do, work by work, so that peers that are compared run soon after each other."""
     for work in works:
-        yield from ((work, PEERS[name]) for name in peers)
+        yield from ((work, PEERS[name]) for name in peers if PEERS[name].does(WORK[work]))
     if latency:
         yield from ((LATENCY, PEERS[name]) for name in peers)
 
@@ -48,10 +48,10 @@ def to_measure(peers: Sequence[str], works: Sequence[str], latency: bool) -> Ite
 def measure(bench: Bench, peer: Peer, work: Work, records: Sequence[Produced], latency: bool) -> Outcome:
     """Return an outcome, or why there is none."""
     name = LATENCY if latency else work.name
-    reason = peer.why_not(work)
-    if reason is not None:
-        return Outcome(peer.name, name, failed=reason)
+    if work.base in peer.lacks:
+        return Outcome(peer.name, name, failed=peer.lacks[work.base])
     try:
+        peer.prepare()
         if latency:
             return bench.measure_latency(peer, work, records)
         return bench.measure_rate(peer, work, records[: peer.most])
@@ -89,6 +89,7 @@ def run(given: argparse.Namespace, folder: Path) -> None:
             keys = WORKLOADS[work.base].keys
             if made[0] != keys:
                 made = keys, make_records(given.records, keys)
+            kafka.start()  # does nothing, unless something has ended it
             outcome = measure(bench, peer, work, made[1], name == LATENCY)
             outcomes[peer.name, name] = outcome
             save(file, outcomes)

@@ -25,7 +25,7 @@ VERSIONS = {
     "quix": ("quixstreams==3.28.1", "orjson==3.13.0"),
     "faust": ("faust-streaming==0.15.3", "aiokafka==0.14.0", "orjson==3.13.0"),
     "bytewax": ("bytewax==0.21.1", "confluent-kafka==2.16.0", "orjson==3.13.0"),
-    "pyspark": ("pyspark==4.2.0", "pandas==2.3.3", "pyarrow==22.0.0", "protobuf==6.33.0", "grpcio==1.76.0"),
+    "pyspark": ("pyspark==4.2.0", "pandas==2.3.3", "pyarrow==22.0.0", "protobuf==6.33.5"),
 }
 """What goes into the virtual environment of each peer."""
 
@@ -68,18 +68,18 @@ class Peer:
     """How many records it is given at most: those that would take hours get fewer."""
     caches: bool = False
     """Whether it has caches, so that W2 without them is something else."""
+    every_change: bool = False
+    """Whether it puts out every change, as those with caches do without them."""
     lacks: dict[str, str] = field(default_factory=dict)
     """The work that it cannot do, and why."""
 
     def prepare(self) -> None:
-        """Set up what it needs."""
-        self.start({"work": "W1", "folder": ".", "processes": self.processes, **self.settings})
+        """Set up what it needs, which takes minutes the first time; raise a PeerError when that cannot be done."""
+        self.start({"processes": self.processes, **self.settings})
 
-    def why_not(self, work: Work) -> str | None:
-        """Say why it does not do a work."""
-        if work.cache == 0 and not self.caches:
-            return "it has no caches: see W2"
-        return self.lacks.get(work.base)
+    def does(self, work: Work) -> bool:
+        """Tell whether a work is to be measured."""
+        return work.cache > 0 or self.caches
 
     def commands(self, work: Work, address: str, source: str, sink: str, application: str, folder: Path) -> Commands:
         """Return the programs to start and their environment."""
@@ -143,10 +143,10 @@ PEERS = {
         Peer("headrace", "Headrace, exactly once", _headrace, _EXACTLY_ONCE, caches=True),
         Peer("kafka-streams", "Kafka Streams, exactly once", _kafka_streams, _EXACTLY_ONCE, caches=True),
         Peer("kafka-streams-alo", "Kafka Streams, at least once", _kafka_streams, _AT_LEAST_ONCE, caches=True),
-        Peer("quix", "Quix Streams, at least once", _python("quix"), _AT_LEAST_ONCE, processes=2, most=1_000_000),
-        Peer("quix-eos", "Quix Streams, exactly once", _python("quix"), _EXACTLY_ONCE, processes=2, most=1_000_000),
-        Peer("faust", "Faust, at least once", _python("faust"), _AT_LEAST_ONCE, processes=2, most=400_000),
-        Peer("bytewax", "Bytewax, at least once", _bytewax, _AT_LEAST_ONCE, processes=2, most=1_000_000),
+        Peer("quix", "Quix Streams, at least once", _python("quix"), _AT_LEAST_ONCE, 2, 1_000_000, every_change=True),
+        Peer("quix-eos", "Quix Streams, exactly once", _python("quix"), _EXACTLY_ONCE, 2, 1_000_000, every_change=True),
+        Peer("faust", "Faust, at least once", _python("faust"), _AT_LEAST_ONCE, 2, 400_000, every_change=True),
+        Peer("bytewax", "Bytewax, at least once", _bytewax, _AT_LEAST_ONCE, 2, 1_000_000, every_change=True),
         Peer("pyspark", "PySpark, DataFrame, at least once", _pyspark, {"how": "native"}),
         Peer(
             "pyspark-state",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -14,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 _SAMPLE_SECONDS, _LOOK_AROUND_SECONDS, _STOP_SECONDS = 0.2, 2.0, 15.0
+_FAILURE = re.compile(r"(Caused by: )?(\w+\.)*\w*(Error|Exception)\b")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -58,8 +60,9 @@ class Processes:
     def last_words(self) -> str:
         """Return the line of the log that most likely tells what went wrong."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        told = [line.strip() for line in lines if "Error" in line or "Exception" in line]
-        return (told or [line.strip() for line in lines if line.strip()] or ["it said nothing"])[-1][:300]
+        said = [line.strip() for line in lines if line.strip()]
+        told = [line for line in said if _FAILURE.match(line)]
+        return (told[:1] or said[-1:] or ["it said nothing"])[0][:300]
 
     @property
     def peak_bytes(self) -> int:
