@@ -51,7 +51,6 @@ def measure(bench: Bench, peer: Peer, work: Work, records: Sequence[Produced], l
     if work.base in peer.lacks:
         return Outcome(peer.name, name, failed=peer.lacks[work.base])
     try:
-        peer.prepare()
         if latency:
             return bench.measure_latency(peer, work, records)
         return bench.measure_rate(peer, work, records[: peer.most])

@@ -73,10 +73,6 @@ class Peer:
     lacks: dict[str, str] = field(default_factory=dict)
     """The work that it cannot do, and why."""
 
-    def prepare(self) -> None:
-        """Set up what it needs, which takes minutes the first time; raise a PeerError when that cannot be done."""
-        self.start({"processes": self.processes, **self.settings})
-
     def does(self, work: Work) -> bool:
         """Tell whether a work is to be measured."""
         return work.cache > 0 or self.caches
