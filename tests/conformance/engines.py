@@ -6,6 +6,7 @@ topics is left out. `in_time_order.jsonl` has those once more, in order.
 """
 
 import tempfile
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -87,10 +88,13 @@ class OnSpark:
             commit_interval_ms=1,
         )
         with connect(config.broker_address) as broker, Streams(builder.build(), config) as app:
-            app.start()
+            for prefix, scenario in self._scenarios.items():
+                for topic in {entry["topic"] for entry in scenario["input"]}:
+                    broker.create_topic(prefix + topic)
             self._feed(broker, app, size)
             app.close()
-            wait_for(lambda: is_settled(broker, outputs), "what was committed to show", 30, every=0.1)
+            written = {topic for topics in outputs.values() for topic in topics}
+            wait_for(partial(is_settled, broker, written), "what was committed to show", 30, every=0.1)
             for prefix, topics in outputs.items():
                 self._results[self._scenarios[prefix]["id"]] = {
                     topic.removeprefix(prefix): [
@@ -113,6 +117,11 @@ class OnSpark:
                     records = [(raw(entry["key"]), raw(entry["value"]), entry["ts"], headers(entry)) for entry in run]
                     written.append((prefix + topic, None, records))
             cast(EngineBroker, broker).write_batch(feeder, number, written, {})
+            if number == 0:
+                # Topics of Kafka show what was committed one after the other: then not to one who is looking.
+                given = {topic for topic, _, _ in written}
+                wait_for(partial(is_settled, broker, given), "what was written to show", 30, every=0.1)
+                app.start()
             wait_for(lambda: caught_up(app), "the engine to take in what it was given", 600, every=0.2)
 
     @staticmethod
@@ -124,9 +133,8 @@ class OnSpark:
         return self._results[scenario["id"]]
 
 
-def is_settled(broker: Broker, outputs: dict[str, Any]) -> bool:
+def is_settled(broker: Broker, topics: set[str]) -> bool:
     """Tell whether what was committed shows: on Kafka that takes a moment."""
-    topics = [topic for mine in outputs.values() for topic in mine]
     beginnings = {topic: dict.fromkeys(broker.end_offsets(topic), 0) for topic in topics}
     ends = {topic: broker.end_offsets(topic) for topic in topics}
     return cast(EngineBroker, broker).plan_batch(beginnings, None) == ends

@@ -1,5 +1,6 @@
 """Records on Kafka: what is produced is what is read, in the right partition, and no more than what is committed."""
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -139,6 +140,20 @@ def test_a_record_that_the_broker_refuses_is_told_with_what_was_written(broker: 
     assert "A compacted topic takes no record without a key" in str(raised.value)
     assert str(raised.value).endswith("(0 of 2 records are known to be written)")
     assert broker.produce(table, [(b"k", b"v")]) == 1  # and it goes on
+
+
+def test_an_interruption_while_a_record_is_confirmed_stays_one(
+    broker: Broker, lines: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "headrace.brokers.kafka.producing._Reports.__call__", lambda *_: signal.raise_signal(signal.SIGINT)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            broker.produce(lines, [(b"k", b"one")])
+
+    broker.produce(lines, [(b"k", b"two")])
+    assert [record.value for record in broker.records(lines)] == [b"one", b"two"]
 
 
 def test_a_timestamp_of_the_far_future_is_refused_by_the_broker(broker: Broker, lines: str) -> None:

@@ -144,7 +144,7 @@ print(json.dumps({
     "left as it was": before == after,
     "workers": [json.loads(row.told) for row in rows],
     "settings": [session.sparkContext.getConf().get(name) for name in names],
-    "memory": session._jvm.Runtime.getRuntime().maxMemory() // 1024 ** 3,
+    "memory": round(session._jvm.Runtime.getRuntime().maxMemory() / 1024 ** 3),
     "java": session._jvm.System.getProperty("java.home"),
     "folders": sorted(os.listdir(".")),
     "batches": sorted(os.listdir("checkpoint/commits")),

@@ -107,6 +107,9 @@ class RecordWriter:
             self._check(reports, doing)
         except KafkaException as error:
             raise explained(error.args[0], self._connection, doing, topic, "Write") from None
+        except SystemError as error:
+            # Ctrl-C came while the client told of a record: it stops, but loses the exception to stop with.
+            raise KeyboardInterrupt from error
 
     def _check(self, reports: _Reports, doing: str) -> None:
         """Raise when a record was not taken, or none for too long."""
