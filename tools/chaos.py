@@ -176,9 +176,11 @@ class Round:
         if point in POINTS:
             environment["HEADRACE_CRASH"] = f"{point}@{','.join(map(str, times))}:{counter}"
         process = self._popen(environment, *([] if alone else ["--take-along"]))
-        if self.kafka is not None and point in ("broker", "frozen broker", "zombie"):
+        if point == "zombie":
             kills[point] += 1
-            return self._zombie(process) if point == "zombie" else self._without_broker(process, point)
+            return self._zombie(process)
+        if point in ("broker", "frozen broker"):
+            return self._without_broker(process, point, kills)
         try:
             if point == "any moment":
                 try:
@@ -195,22 +197,26 @@ class Round:
             return False
         return self._ended(status)
 
-    def _without_broker(self, process: subprocess.Popen[bytes], point: str) -> bool:
-        """Let the application be without its broker for a while; it is to go on by itself."""
+    def _without_broker(self, process: subprocess.Popen[bytes], point: str, kills: Counter[str]) -> bool:
+        """Let the application be without its broker for a while, again and again; it is to go on by itself."""
         assert self.kafka is not None
         try:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(self.rng.uniform(6, 14))
-            away = self.rng.uniform(0.5, 12)
-            pid = self.kafka.pid
-            if point == "broker" or pid is None:
-                self.kafka.kill()
-                time.sleep(away)
-                self.kafka.start()
-            else:
-                os.kill(pid, signal.SIGSTOP)
-                time.sleep(away)
-                os.kill(pid, signal.SIGCONT)
+            for _ in range(self.rng.randrange(1, 4)):
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(self.rng.uniform(6, 14))
+                if process.poll() is not None:
+                    break
+                kills[point] += 1
+                away = self.rng.uniform(0.5, 12)
+                pid = self.kafka.pid
+                if point == "broker" or pid is None:
+                    self.kafka.kill()
+                    time.sleep(away)
+                    self.kafka.start()
+                else:
+                    os.kill(pid, signal.SIGSTOP)
+                    time.sleep(away)
+                    os.kill(pid, signal.SIGCONT)
             status = process.wait(300)
             # One that was just starting says that there is no broker, and is started again by whoever looks after it.
             return False if status == 1 else self._ended(status)
@@ -369,6 +375,8 @@ def main() -> None:
         for problem in problems[:10]:
             print(f"  {problem}", flush=True)
         if problems:
+            if kafka is not None and "likely deleted already" in kafka.log_file.read_text(encoding="utf-8"):
+                print("  the broker has skipped the end of a transaction: it may have lost it itself", flush=True)
             print(f"  left in {folder}", flush=True)
         else:
             shutil.rmtree(folder, ignore_errors=True)

@@ -469,6 +469,9 @@ def test_a_batch_is_there_once_when_the_broker_is_killed_meanwhile(
 ) -> None:
     run = broker.begin_run(app, "x")
     broker.write_batch(run, 0, [row(out, b"0", 0)], {})
+    # A broker that stands alone and is killed right after a commit may skip its markers when it comes back, for it
+    # takes the partitions that it does not lead yet for deleted ones: it loses what it has confirmed.
+    settled(broker, out)
     starting = threading.Thread(target=kafka.start)
 
     def kill() -> None:

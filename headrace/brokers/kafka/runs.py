@@ -133,7 +133,10 @@ class Runs:
             if committed == topics.end_offsets(admin, topic)[0]:
                 return committed
             if time.monotonic() > until:
-                raise StreamsError(f"topic '{topic.name}': a transaction has been open for too long")
+                raise StreamsError(
+                    f"topic '{topic.name}': a transaction has been open for too long, and its producer is gone. Hint: "
+                    "Kafka's kafka-transactions.sh shows it (find-hanging) and ends it (abort)"
+                )
             time.sleep(_STEP)
 
     # -- runs ---------------------------------------------------------------------------------------------------------
