@@ -26,12 +26,8 @@ class TaskGroup:
         self.outputs: list[CausedOutput] = []
         self._choose_partition = choose_partition
         self._readers: dict[tuple[str, int], list[Task]] = {}
-        self._internal = {
-            task.topic_name(topic)
-            for task in tasks
-            for topic in task.topology.internal_topics
-            if any(reader.reads(task.topic_name(topic)) for reader in tasks)
-        }
+        internal = map(tasks[0].topic_name, tasks[0].topology.internal_topics)
+        self._internal = {topic for topic in internal if any(task.reads(topic) for task in tasks)}
 
     def process_lanes(self, lanes: Sequence[Lane]) -> Causes:
         """Process a batch in the order of its causes; return them by ordinal, one more than there are records."""

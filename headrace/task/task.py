@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -398,12 +399,14 @@ class Task:
         """Tell whether a source of this task reads a topic."""
         return self._find_source(topic) is not None
 
+    @cached_property
+    def _sources(self) -> list[tuple[frozenset[str], SourceNode]]:
+        nodes = (self.topology.nodes[name] for name in self._sub_topology.nodes)
+        return [(frozenset(map(self.topic_name, node.topics)), node) for node in nodes if isinstance(node, SourceNode)]
+
     def _find_source(self, topic: str) -> SourceNode | None:
-        for name in self._sub_topology.nodes:
-            node = self.topology.nodes[name]
-            if isinstance(node, SourceNode) and (
-                topic in map(self.topic_name, node.topics) or (node.pattern is not None and node.reads(topic))
-            ):
+        for named, node in self._sources:
+            if topic in named or (node.pattern is not None and node.reads(topic)):
                 return node
         return None
 
