@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
 from headrace.spark.plan import Plan, Unit
 from headrace.topology.nodes import SourceNode
-from headrace.topology.topology import Topology
+from headrace.topology.topology import SubTopology, Topology
 
 FORMAT = 1
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -97,13 +97,16 @@ class Identity:
         known: list[KnownUnit] = []
         used = {number for unit in self.units for number in unit.tasks}
         left = list(self.units)
+        subs = {sub.id: sub for sub in topology.sub_topologies()}
         for unit in plan.units:
-            found = self._find(unit, topology, left)
+            mine = [subs[sub] for sub in unit.subs]
+            stores, topics = _stores(mine), _topics(mine, topology)
+            found = self._find(stores, topics, topology, left)
             tables = sorted(topic for topic, readers in plan.global_readers.items() if unit.number in readers)
             self._check_tables(tables, found)
             if found is not None:
                 left.remove(found)
-                self._check_unit(unit, found, topology, levels)
+                self._check_unit(unit, found, topics, levels)
             tasks = list(found.tasks) if found is not None else []
             while len(tasks) < unit.tasks:
                 wanted = (unit.number + len(tasks)) % self.shuffle_partitions
@@ -116,8 +119,8 @@ class Identity:
                     levels.index(unit.level) if unit.stateful else -1,
                     unit.stateful,
                     unit.partitions,
-                    sorted(_stores(unit, topology)),
-                    sorted(_topics(unit, topology)),
+                    sorted(stores),
+                    sorted(topics),
                     tables,
                     tasks,
                 )
@@ -150,9 +153,8 @@ class Identity:
                 )
         self.stores = now
 
-    def _find(self, unit: Unit, topology: Topology, left: list[KnownUnit]) -> KnownUnit | None:
-        """Return the known unit that a unit goes on from: the one with its stores, else the one with its topics."""
-        stores, topics = _stores(unit, topology), _topics(unit, topology)
+    def _find(self, stores: set[str], topics: set[str], topology: Topology, left: list[KnownUnit]) -> KnownUnit | None:
+        """Return the known unit that one goes on from: the one with its stores, else the one with its topics."""
         with_stores = [known for known in left if stores & set(known.stores)]
         if len(with_stores) > 1:
             apart = ", ".join(f"'{name}'" for known in with_stores for name in sorted(stores & set(known.stores)))
@@ -181,7 +183,7 @@ class Identity:
                     "before. Start over with headrace reset"
                 )
 
-    def _check_unit(self, unit: Unit, known: KnownUnit, topology: Topology, levels: list[int]) -> None:
+    def _check_unit(self, unit: Unit, known: KnownUnit, topics: set[str], levels: list[int]) -> None:
         if not unit.stateful or not known.stateful:
             return
         if known.level != levels.index(unit.level):
@@ -191,9 +193,9 @@ class Identity:
                 "over. Start over with headrace reset"
             )
         if known.partitions != unit.partitions:
-            topics = ", ".join(f"'{topic}'" for topic in sorted(_topics(unit, topology)))
+            named = ", ".join(f"'{topic}'" for topic in sorted(topics))
             raise StreamsError(
-                f"the topics {topics} had {known.partitions} partitions when the state of their stores was written "
+                f"the topics {named} had {known.partitions} partitions when the state of their stores was written "
                 f"and have {unit.partitions} now: keys would look for their state in the wrong place. Start over with "
                 "headrace reset"
             )
@@ -238,20 +240,15 @@ def spark_partition(number: int, partitions: int) -> int:
     return signed % partitions
 
 
-def _subs(unit: Unit, topology: Topology) -> list[Any]:
-    wanted = {*unit.subs, *unit.global_subs}
-    return [sub for sub in topology.sub_topologies() if sub.id in wanted]
+def _stores(subs: Iterable[SubTopology]) -> set[str]:
+    return {store for sub in subs for store in sub.stores}
 
 
-def _stores(unit: Unit, topology: Topology) -> set[str]:
-    return {store for sub in _subs(unit, topology) if sub.id in unit.subs for store in sub.stores}
-
-
-def _topics(unit: Unit, topology: Topology) -> set[str]:
+def _topics(subs: Iterable[SubTopology], topology: Topology) -> set[str]:
     found: set[str] = set()
-    for sub in _subs(unit, topology):
+    for sub in subs:
         for name in sub.nodes:
             node = topology.nodes[name]
-            if isinstance(node, SourceNode) and sub.id in unit.subs:
+            if isinstance(node, SourceNode):
                 found.update(node.topics if node.pattern is None else [node.pattern.pattern])
     return found
