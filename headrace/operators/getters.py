@@ -1,6 +1,6 @@
 """How a join looks up the current value of a table: in its store, or worked out from its parents.
 
-A getter is bound to a task and then gives `ValueAndTimestamp` or None for a key.
+A getter is bound to a task and then gives (value, timestamp) or None for a key.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from headrace.records import ValueAndTimestamp
 from headrace.state.key_value import KeyValueStore
 from headrace.state.versioned import VersionedStore
 from headrace.topology.nodes import StepContext
 
-Get: TypeAlias = Callable[[Any], "ValueAndTimestamp[Any] | None"]
-GetAsOf: TypeAlias = Callable[[Any, int], "ValueAndTimestamp[Any] | None"]
+Found: TypeAlias = tuple[Any, int] | None
+Get: TypeAlias = Callable[[Any], Found]
+GetAsOf: TypeAlias = Callable[[Any, int], Found]
 
 
 class Getter(Protocol):
@@ -46,7 +46,7 @@ class StoreGetter:
         store: KeyValueStore[Any, Any] = context.store(self.store)
         key_of, read = store.key, store.read
 
-        def get(key: Any) -> ValueAndTimestamp[Any] | None:
+        def get(key: Any) -> Found:
             return read(key_of(key))  # type: ignore[no-any-return]
 
         return get
@@ -56,9 +56,9 @@ class StoreGetter:
         if not isinstance(store, VersionedStore):
             return None
 
-        def get(key: Any, as_of: int) -> ValueAndTimestamp[Any] | None:
+        def get(key: Any, as_of: int) -> Found:
             record = store.get(key, as_of)
-            return None if record is None else ValueAndTimestamp(record.value, record.timestamp)
+            return None if record is None else (record.value, record.timestamp)
 
         return get
 
@@ -76,7 +76,7 @@ class WindowStoreGetter:
     def bind(self, context: StepContext) -> Get:
         store = context.store(self.store)
 
-        def get(key: Any) -> ValueAndTimestamp[Any] | None:
+        def get(key: Any) -> Found:
             start = key.window.start
             return store.read(store.place(store.key(key.key), start), start)  # type: ignore[no-any-return]
 
@@ -99,9 +99,9 @@ class SessionStoreGetter:
     def bind(self, context: StepContext) -> Get:
         store = context.store(self.store)
 
-        def get(key: Any) -> ValueAndTimestamp[Any] | None:
+        def get(key: Any) -> Found:
             value = store.read(store.key(key.key), key.window.start, key.window.end)
-            return None if value is None else ValueAndTimestamp(value, key.window.end)
+            return None if value is None else (value, key.window.end)
 
         return get
 
@@ -126,7 +126,7 @@ class MappedGetter:
     def bind(self, context: StepContext) -> Get:
         parent, compute = self.parent.bind(context), self.compute
 
-        def get(key: Any) -> ValueAndTimestamp[Any] | None:
+        def get(key: Any) -> Found:
             return _computed(compute, key, parent(key))
 
         return get
@@ -136,7 +136,7 @@ class MappedGetter:
         if parent is None:
             return None
 
-        def get(key: Any, as_of: int) -> ValueAndTimestamp[Any] | None:
+        def get(key: Any, as_of: int) -> Found:
             return _computed(compute, key, parent(key, as_of))
 
         return get
@@ -161,13 +161,13 @@ class JoinGetter:
         left, right, joiner = self.left.bind(context), self.right.bind(context), self.joiner
         needs_left, needs_right = self.needs_left, self.needs_right
 
-        def get(key: Any) -> ValueAndTimestamp[Any] | None:
+        def get(key: Any) -> Found:
             mine, other = left(key), right(key)
             if (mine is None and (needs_left or other is None)) or (other is None and needs_right):
                 return None
-            timestamp = max(mine.timestamp if mine else -1, other.timestamp if other else -1)
-            value = joiner(key, mine.value if mine else None, other.value if other else None)
-            return None if value is None else ValueAndTimestamp(value, timestamp)
+            timestamp = max(mine[1] if mine else -1, other[1] if other else -1)
+            value = joiner(key, mine[0] if mine else None, other[0] if other else None)
+            return None if value is None else (value, timestamp)
 
         return get
 
@@ -189,12 +189,12 @@ class SuppressGetter:
     def bind(self, context: StepContext) -> Get:
         parent, buffer = self.parent.bind(context), context.store(self.buffer)
 
-        def get(key: Any) -> ValueAndTimestamp[Any] | None:
+        def get(key: Any) -> Found:
             prior = buffer.prior_value(key)
             if prior is None:
                 return parent(key)
             # When that value was emitted is not known.
-            return None if prior[0] is None else ValueAndTimestamp(prior[0], -1)
+            return None if prior[0] is None else (prior[0], -1)
 
         return get
 
@@ -202,10 +202,8 @@ class SuppressGetter:
         return None
 
 
-def _computed(
-    compute: Callable[[Any, Any], Any], key: Any, found: ValueAndTimestamp[Any] | None
-) -> ValueAndTimestamp[Any] | None:
+def _computed(compute: Callable[[Any, Any], Any], key: Any, found: Found) -> Found:
     if found is None:
         return None
-    value = compute(key, found.value)
-    return None if value is None else ValueAndTimestamp(value, found.timestamp)
+    value = compute(key, found[0])
+    return None if value is None else (value, found[1])

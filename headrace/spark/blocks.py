@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
 from headrace.errors import HeadraceError, StreamsError
+from headrace.records import Headers
 from headrace.task.lanes import Causes, Lane, joined
 from headrace.task.sources import RawRecord
 
 SCHEMA = "task int, block binary"
 RECORDS_PER_BLOCK = 20_000
 
-OutputRecord: TypeAlias = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes]] | None]
+OutputRecord: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None]
 """(key, value, timestamp, headers)."""
 
 
@@ -58,9 +60,20 @@ class Input(msgspec.Struct, array_like=True, tag=0, gc=False):
     index: int
     """Which block of its lane this is."""
     now: int
-    records: list[RawRecord]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    timestamps: bytes
+    headers: list[Headers | None] | None
+    """None when no record has any."""
     times: bytes
-    """The times of their causes."""
+    """The times of their causes; like all numbers of many records, as an array of 64-bit integers."""
+    sequences: bytes
+
+    def records(self) -> Iterator[RawRecord]:
+        """Walk the records; what orders them stands in for the offsets they do not have."""
+        order = np.frombuffer(self.sequences, np.int64).tolist()
+        timestamps = np.frombuffer(self.timestamps, np.int64).tolist()
+        return zip(order, timestamps, self.keys, self.values, self.headers or repeat(None), order)
 
 
 class Output(msgspec.Struct, array_like=True, tag=1, gc=False):
@@ -138,16 +151,13 @@ def lanes_of(blocks: Sequence[Input]) -> list[Lane]:
 
 def _lane(parts: list[Input]) -> Lane:
     first = parts[0]
-    records = first.records if len(parts) == 1 else [record for part in parts for record in part.records]
-    times = np.concatenate([np.frombuffer(part.times, np.int64) for part in parts])
-    sequences = np.fromiter((record[5] for record in records), np.int64, len(records))
-    return Lane(first.topic, first.partition, records, Causes(times, sequences))
+    return Lane(first.topic, first.partition, list(chain.from_iterable(map(Input.records, parts))), causes_of(parts))
 
 
-def causes_of(outputs: Sequence[Output]) -> Causes:
+def causes_of(blocks: Sequence[Input] | Sequence[Output]) -> Causes:
     """Return the causes of what several blocks hold."""
     return joined(
-        [Causes(np.frombuffer(part.times, np.int64), np.frombuffer(part.sequences, np.int64)) for part in outputs]
+        [Causes(np.frombuffer(part.times, np.int64), np.frombuffer(part.sequences, np.int64)) for part in blocks]
     )
 
 

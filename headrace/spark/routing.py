@@ -13,7 +13,6 @@ import numpy.typing as npt
 from headrace.brokers.partitioning import partition_of, partitions_of
 from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, OutputRecord, in_pieces
 from headrace.task.lanes import Causes
-from headrace.task.sources import RawRecord
 
 if TYPE_CHECKING:
     from headrace.task.task import CausedOutput
@@ -58,10 +57,24 @@ class Routes:
                     block = Output(topic, partition, lane, place, records, times.tobytes(), sequences.tobytes())
                     yield FOR_THE_WRITER, block
                 else:
-                    _, _, keys, values, stamps, headers, _ = zip(*mine[piece])
-                    order = sequences.tolist()
-                    sent: list[RawRecord] = list(zip(order, stamps, keys, values, headers, order))
-                    yield readers[partition], Input(topic, partition, lane, place, now, sent, times.tobytes())
+                    part = mine[piece]
+                    headers = list(map(_headers, part))
+                    yield (
+                        readers[partition],
+                        Input(
+                            topic,
+                            partition,
+                            lane,
+                            place,
+                            now,
+                            list(map(_key, part)),
+                            list(map(_value, part)),
+                            np.fromiter(map(_timestamp, part), np.int64, len(part)).tobytes(),
+                            headers if any(headers) else None,
+                            times.tobytes(),
+                            sequences.tobytes(),
+                        ),
+                    )
 
     def _sorted(self, outputs: Sequence[CausedOutput], sender: int) -> dict[tuple[str, int], Sequence[CausedOutput]]:
         """Return the outputs of each topic partition, in their order."""
@@ -95,5 +108,5 @@ class Routes:
         return np.array(chosen, np.int64)
 
 
-_topic, _partition, _key, _ordinal = itemgetter(0), itemgetter(1), itemgetter(2), itemgetter(6)
+_topic, _partition, _key, _value, _timestamp, _headers, _ordinal = map(itemgetter, range(7))
 _written = itemgetter(2, 3, 4, 5)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import SerializationError
-from headrace.records import ValueAndTimestamp
 from headrace.serdes import Serde
 from headrace.serdes.wording import shown
 
@@ -17,7 +16,7 @@ _TIMESTAMP = struct.Struct(">q")
 
 @dataclass(frozen=True)
 class Codec:
-    """Four conversions of a store's values.
+    """Four conversions of a store's values. An entry with a timestamp is a plain tuple here; users see it by name.
 
     A value that cannot change and survives a round trip (a str, an int) is kept as it is until the commit. Any other is
     turned into bytes when it is put, and made anew at every get: nobody can change it behind the store's back.
@@ -26,7 +25,7 @@ class Codec:
     freeze: Callable[[Any], Any]
     """From what the user puts to what the overlay keeps."""
     thaw: Callable[[Any], Any] | None
-    """From what the overlay keeps to what the user gets; None where they are the same."""
+    """From what the overlay keeps to what operators get; None where they are the same."""
     encode: Callable[[Any], bytes]
     """From what the overlay keeps to bytes."""
     decode: Callable[[bytes], Any]
@@ -66,21 +65,19 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
     inner_freeze, inner_thaw, inner_encode, inner_decode = inner.freeze, inner.thaw, inner.encode, inner.decode
     exact = serde.exact_type
 
-    new = tuple.__new__  # what ValueAndTimestamp(...) comes down to, in half the time
-
     def freeze(entry: tuple[Any, int]) -> Any:
         value, timestamp = entry
         if value.__class__ is exact:
-            return new(ValueAndTimestamp, entry)
+            return entry
         frozen = inner_freeze(value)
-        return None if frozen is None else new(ValueAndTimestamp, (frozen, timestamp))
+        return None if frozen is None else (frozen, timestamp)
 
     def encode(entry: Any) -> bytes:
         value, timestamp = entry
         return pack(timestamp) + inner_encode(value)
 
     def decode(data: bytes) -> Any:
-        return new(ValueAndTimestamp, (inner_decode(data[8:]), unpack(data)[0]))
+        return inner_decode(data[8:]), unpack(data)[0]
 
     if inner_thaw is None:
         return Codec(freeze, None, encode, decode)
@@ -95,7 +92,7 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
         return None if frozen is None else (frozen, timestamp)
 
     def thaw(entry: Any) -> Any:
-        return new(ValueAndTimestamp, (inner_thaw(entry[0]), entry[1]))
+        return inner_thaw(entry[0]), entry[1]
 
     return Codec(freeze_bytes, thaw, encode, decode, inner_thaw)
 

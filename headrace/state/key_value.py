@@ -20,7 +20,8 @@ class KeyValueStore(Generic[K, V]):
     """A value for every key, in the order of the keys' serialized bytes.
 
     A timestamped store gives and takes `ValueAndTimestamp`. `key`, `read` and `write` are for operators: they work on
-    serialized keys, so that a key is serialized once for a read and a write; `write` takes value and timestamp apart.
+    serialized keys, so that a key is serialized once for a read and a write; `read` gives a plain (value, timestamp),
+    `write` takes the two apart.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class KeyValueStore(Generic[K, V]):
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
         freeze, thaw, put, delete, load = codec.freeze, codec.thaw, overlay.put, overlay.delete, overlay.load
         thaw_value = codec.thaw_value
-        live, dirty, exact, new = overlay.live, overlay.dirty, value_serde.exact_type, tuple.__new__
+        live, dirty, exact = overlay.live, overlay.dirty, value_serde.exact_type
 
         def read_thawed(key: bytes) -> Any:
             entry = overlay.get(key)
@@ -48,7 +49,7 @@ class KeyValueStore(Generic[K, V]):
             entry = live.get(key, ABSENT)
             if entry is ABSENT:
                 entry = load(key)
-            return None if entry is None else new(ValueAndTimestamp, (thaw_value(entry[0]), entry[1]))  # type: ignore[misc]
+            return None if entry is None else (thaw_value(entry[0]), entry[1])  # type: ignore[misc]
 
         def write_plain(key: bytes, value: Any) -> None:
             if value is None:
@@ -59,7 +60,7 @@ class KeyValueStore(Generic[K, V]):
         def write_timestamped(key: bytes, value: Any, timestamp: int) -> None:
             # The way of every aggregate: what `put` and `freeze` do, without the calls.
             if value.__class__ is exact:
-                live[key] = new(ValueAndTimestamp, (value, timestamp))
+                live[key] = (value, timestamp)
                 dirty[key] = None
             elif value is None:
                 delete(key)
@@ -77,7 +78,7 @@ class KeyValueStore(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, or None."""
-        return self.read(self.key(key))  # type: ignore[no-any-return]
+        return self._shown(self.read(self.key(key)))  # type: ignore[no-any-return]
 
     def put(self, key: K, value: V | None) -> None:
         """Set the value of a key; None deletes it."""
@@ -89,7 +90,7 @@ class KeyValueStore(Generic[K, V]):
         old = self.read(raw)
         if old is None:
             self._put(raw, value)
-        return old  # type: ignore[no-any-return]
+        return self._shown(old)  # type: ignore[no-any-return]
 
     def put_all(self, entries: Iterable[tuple[K, V | None]]) -> None:
         """Put several entries."""
@@ -101,7 +102,7 @@ class KeyValueStore(Generic[K, V]):
         raw = self.key(key)
         old = self.read(raw)
         self._put(raw, None)
-        return old  # type: ignore[no-any-return]
+        return self._shown(old)  # type: ignore[no-any-return]
 
     def range(self, low: K | None = None, high: K | None = None) -> Iterator[tuple[K, V]]:
         """Walk the entries from low to high, both included; None leaves that side open."""
@@ -144,13 +145,17 @@ class KeyValueStore(Generic[K, V]):
         except Exception as error:
             raise SerializationError(f"store '{self.name}': a value cannot be serialized: {error}") from error
 
+    def _shown(self, entry: Any) -> Any:
+        """Return an entry as users see it."""
+        return ValueAndTimestamp(*entry) if self.timestamped and entry is not None else entry
+
     def _bound(self, key: K | None) -> bytes | None:
         return None if key is None else self.key(key)
 
     def _entries(self, entries: Iterator[tuple[bytes, Any]]) -> Iterator[tuple[K, V]]:
         decode_key, thaw = self._decode_key, self._thaw
         for key, value in entries:
-            yield decode_key(key), value if thaw is None else thaw(value)
+            yield decode_key(key), self._shown(value if thaw is None else thaw(value))
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:

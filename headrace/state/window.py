@@ -75,7 +75,7 @@ class WindowStore(Generic[K, V]):
         overlay = self._overlay
         live, dirty, load, delete = overlay.live, overlay.dirty, overlay.load, overlay.delete
         freeze, thaw, latest, floor, lag = self._freeze, self._thaw, self._latest, self._floor, self._lag
-        thaw_value, key_of, encode_key, new = self._thaw_value, self.key, self._encode_key, tuple.__new__
+        thaw_value, key_of, encode_key = self._thaw_value, self.key, self._encode_key
         pack, sequence = _SUFFIX.pack, self._sequence
 
         def place(key: bytes, start: int) -> bytes:
@@ -102,7 +102,7 @@ class WindowStore(Generic[K, V]):
             entry = live.get(place, ABSENT)
             if entry is ABSENT:
                 entry = load(place)
-            return None if entry is None else new(ValueAndTimestamp, (thaw_value(entry[0]), entry[1]))  # type: ignore[misc]
+            return None if entry is None else (thaw_value(entry[0]), entry[1])  # type: ignore[misc]
 
         def write(place: bytes, start: int, value: Any) -> None:
             if start > latest[0]:
@@ -179,14 +179,15 @@ class WindowStore(Generic[K, V]):
         """Return the value of the window with that start, or walk the windows that start from `start` to `latest`."""
         raw = self.key(key)
         if latest is None:
-            return self.read(self.place(raw, start), start)
-        return iter([(self._windowed(key, time), value) for time, value in self.scan(raw, start, latest)])
+            return self._shown(self.read(self.place(raw, start), start))
+        found = self.scan(raw, start, latest)
+        return iter([(self._windowed(key, time), self._shown(entry)) for time, entry in found])
 
     def fetch_all(self, earliest: int, latest: int) -> Iterator[tuple[Windowed[K], V]]:
         """Walk the windows of all keys that start from earliest to latest."""
         entries = sorted(self.scan_by_time(earliest, latest), key=self._segment_order)
-        for raw, start, value in entries:
-            yield self._windowed(self._decode_key(raw), start), value
+        for raw, start, entry in entries:
+            yield self._windowed(self._decode_key(raw), start), self._shown(entry)
 
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """Walk all windows of all keys."""
@@ -203,6 +204,10 @@ class WindowStore(Generic[K, V]):
             return {self.name: self._overlay.commit()}
         self._expired_to = floor
         return {self.name: self._overlay.commit(expired_before=_TIME.pack(max(floor, 0)))}
+
+    def _shown(self, entry: Any) -> Any:
+        """Return an entry as users see it."""
+        return ValueAndTimestamp(*entry) if self.timestamped and entry is not None else entry
 
     def _windowed(self, key: K, start: int) -> Windowed[K]:
         return Windowed(key, Window(start, start + self.window_size))
