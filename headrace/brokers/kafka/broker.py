@@ -42,7 +42,7 @@ class KafkaBroker:
         self._opened: Admin | None = None
         self._writer = RecordWriter(self.connection)
         self._turns: dict[str, Iterator[int]] = {}
-        self._planner = Planner(self._admin)
+        self._planner = Planner(self.connection, self._admin)
         self._ranges = RangeReader(self.connection)
         self._runs = Runs(self.connection, self._admin)
         self._counts: dict[str, int] = {}
@@ -205,6 +205,7 @@ class KafkaBroker:
         self._opened = None
         self._writer.close()
         self._ranges.close()
+        self._planner.close()
         self._runs.close()
 
     def __enter__(self) -> Self:

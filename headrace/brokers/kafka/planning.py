@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isqrt
 from time import monotonic, sleep
 from typing import TypeAlias
@@ -13,6 +13,8 @@ from confluent_kafka.admin import OffsetSpec
 
 from headrace.brokers.engine import Offsets
 from headrace.brokers.kafka.admin import Admin
+from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.topics import list_offsets
 
 Place: TypeAlias = tuple[str, int]
@@ -24,7 +26,11 @@ _ENOUGH = 0.7
 _TRIES = 8
 """After so many times that were tried, any batch will do that has something in it."""
 _WHOLE_TIME = 1 << 62
+_SEEN = 3
+"""Of so many partitions the records are looked at: what misleads Kafka in one seems to be later than all others."""
+_PAGE = 500  # records to look at
 _STEP = 0.02  # seconds between two looks
+_TRANSACTION_SHOWS = 2.0  # seconds in which one that was committed shows everywhere
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class _Cut:
     size: int
     distance: int
     """Its size; less than none if that time was reached before the batch begins."""
+    later: Ends = field(default_factory=dict)
+    """The time of what follows in each partition, as far as Kafka knows."""
 
 
 class Planner:
@@ -48,21 +56,29 @@ class Planner:
     records as late than what was there all the time.
 
     To Kafka the end of a transaction is a record, too, with the time at which it was committed. In a partition with
-    transactions whose records are from long before that, what follows on the first of them is found at that time only:
-    it comes after the records of the other partitions, and where there are only such, each gives its share.
+    transactions whose records are from long before that, everything behind the first of them is found at that time. So
+    the records that would follow on a batch are looked at; where they are older than the time at which it ends, that
+    time is looked for in the records themselves. That takes longer, and is kept up until everything is caught up.
+
+    And a transaction shows in one partition after the other. So before a batch is cut, a partition that has more than
+    what is committed is waited for, a moment and once: its records may be older than those that show already.
     """
 
-    def __init__(self, admin: Callable[[], Admin]) -> None:
+    def __init__(self, connection: Connection, admin: Callable[[], Admin]) -> None:
         self._admin = admin
+        self._reader = RangeReader(connection, **{"fetch.message.max.bytes": 64 << 10})
         self._last: Ends = {}
+        self._by_records = False
+        self._waited_for: Ends = {}
         self._last_time = self._last_step = 0
 
     def plan(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends."""
         begin = _places(start)
-        ends = self.committed_ends(begin)
-        ends = {place: max(ends[place], offset) for place, offset in begin.items()}
+        ends = self._ends(begin)
         if limit is not None and _size(begin, ends) > limit:
+            if begin != self._last:
+                ends = self._settled_ends(begin, ends)
             ends = self._cut(begin, ends, limit)
         return _by_topic(ends)
 
@@ -91,9 +107,40 @@ class Planner:
                 return
             sleep(_STEP)
 
+    def _ends(self, begin: Ends) -> Ends:
+        ends = self.committed_ends(begin)
+        return {place: max(ends[place], offset) for place, offset in begin.items()}
+
+    def _settled_ends(self, begin: Ends, ends: Ends) -> Ends:
+        """Return where what is committed ends, after a moment if a transaction is open."""
+        until = monotonic() + _TRANSACTION_SHOWS
+        while True:
+            written = self._ask(begin, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+            open_from = {place: end for place, end in ends.items() if end < written[place][0]}
+            if not open_from.items() - self._waited_for.items():
+                return ends
+            if monotonic() > until:
+                self._waited_for = open_from
+                return ends
+            sleep(_STEP)
+            ends = self._ends(begin)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._reader.close()
+
     def _cut(self, begin: Ends, ends: Ends, limit: int) -> Ends:
-        """Return a batch that ends at one time, or a share of each partition when one time has too much."""
+        """Return a batch that ends at one time in all partitions."""
         goes_on = begin == self._last
+        if not (goes_on and self._by_records):
+            found, self._by_records = self._cut_by_index(begin, ends, limit, goes_on)
+        if self._by_records:
+            found = self._cut_by_records(begin, ends, limit)
+        self._last = found
+        return found
+
+    def _cut_by_index(self, begin: Ends, ends: Ends, limit: int, goes_on: bool) -> tuple[Ends, bool]:
+        """Return a batch that ends at one time, as Kafka finds it, and whether Kafka was misled."""
         low = _Cut(-1, self._last_time if goes_on else -1, begin, 0, 0)
         high = _Cut(_WHOLE_TIME, _WHOLE_TIME, ends, _size(begin, ends), _size(begin, ends))
         latest = tries = 0
@@ -107,10 +154,11 @@ class Planner:
             cut = self._at(time, begin, ends)
             low, high = (low, cut) if cut.size > limit else (cut, high)
             tries += 1
-        found = low.ends if low.size else _shared(begin, high.ends, limit)
         self._last_step = max(low.until - self._last_time, 1) if goes_on else 0
-        self._last, self._last_time = found, low.until
-        return found
+        self._last_time = low.until
+        if not low.size:
+            return self._cut_by_records(begin, high.ends, limit), False
+        return low.ends, self._is_misled(low, ends)
 
     def _at(self, time: int, begin: Ends, ends: Ends) -> _Cut:
         """Return the batch that ends before the first record of each partition with a time or a later one."""
@@ -118,7 +166,60 @@ class Planner:
         stops = {place: end if found[place][0] < 0 else min(found[place][0], end) for place, end in ends.items()}
         until = min((later for offset, later in found.values() if offset >= 0), default=time)
         cut = {place: max(stop, begin[place]) for place, stop in stops.items()}
-        return _Cut(time, max(until, time), cut, _size(begin, cut), _size(begin, stops))
+        later = {place: time for place, (_, time) in found.items()}
+        return _Cut(time, max(until, time), cut, _size(begin, cut), _size(begin, stops), later)
+
+    def _is_misled(self, cut: _Cut, ends: Ends) -> bool:
+        """Tell whether a partition goes on with records of before the cut. Those that seem to go on last are seen."""
+        going_on = [place for place, end in ends.items() if cut.ends[place] < end]
+        for place in sorted(going_on, key=cut.later.__getitem__)[-_SEEN:]:
+            times = self._times(place, cut.ends[place], ends[place])
+            if times and max(time for _, time in times) < cut.time:
+                return True
+        return False
+
+    def _cut_by_records(self, begin: Ends, ends: Ends, limit: int) -> Ends:
+        """Return a batch in which each partition gives its share, up to the time that all of them reach with it."""
+        shared = _shared(begin, ends, limit)
+        reached: Ends = {}
+        for place, end in shared.items():
+            times = self._times(place, max(begin[place], end - _PAGE), end)
+            if times:
+                reached[place] = max(time for _, time in times)
+        until = min((time for place, time in reached.items() if shared[place] < ends[place]), default=_WHOLE_TIME)
+        for place, time in reached.items():
+            if time > until:
+                shared[place] = self._first_after(place, begin[place], shared[place], until, time)
+        return shared
+
+    def _first_after(self, place: Place, low: int, high: int, wanted: int, last: int) -> int:
+        """Return the offset of the first record after a time, between an offset and another, which has the last time.
+
+        It is looked for where it would be if records came evenly.
+        """
+        first = None
+        guess = low
+        for _ in range(_TRIES):
+            times = self._times(place, guess, high)
+            later = next((offset for offset, time in times if time > wanted), None)
+            if later is None:
+                if not times or times[-1][0] + 1 >= high:
+                    return high
+                low, first = times[-1][0] + 1, max(time for _, time in times)
+            elif later > times[0][0] or guess == low:
+                return later
+            else:
+                high, last = guess, times[0][1]
+            share = (wanted - first) / max(last - first, 1) if first is not None else 0.0
+            guess = max(low, low + int((high - low) * min(max(share, 0.0), 1.0)) - _PAGE // 2)
+        return low
+
+    def _times(self, place: Place, start: int, end: int) -> list[tuple[int, int]]:
+        """Return offsets and times of some records from an offset on."""
+        found: list[tuple[int, int]] = []
+        for page in self._reader.rows(*place, start, min(end, start + _PAGE)):
+            found += [(row[0], row[1]) for row in page]
+        return found
 
     def _ask(
         self, places: Iterable[Place], what: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_COMMITTED

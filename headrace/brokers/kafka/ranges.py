@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -28,8 +29,9 @@ _SETTINGS = {
 class RangeReader:
     """Reads what is committed, for one process. A client reads one stretch at a time, and then the next."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, **settings: Any) -> None:
         self._connection = connection
+        self._settings = {**_SETTINGS, **settings}
         self._idle: list[tuple[Consumer, Patience]] = []
 
     def rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
@@ -89,7 +91,7 @@ class RangeReader:
 
     def _client(self) -> tuple[Consumer, Patience]:
         patience = Patience(self._connection)
-        return self._connection.consumer(error_cb=patience, **_SETTINGS), patience
+        return self._connection.consumer(error_cb=patience, **self._settings), patience
 
     def _is_end(self, message: Message, topic: str, partition: int, start: int, end: int) -> bool:
         """Tell whether this says that there are no more records now; raise when they should be there."""
