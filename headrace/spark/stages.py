@@ -102,11 +102,16 @@ class TaskProcessor(StatefulProcessor):
             for block in data:
                 yield Row(task=task, block=block)
             return
-        with collector_paused():
-            inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch | Tick)]
+        with collector_paused():  # until all that the batch has made is gone again
+            sent = self._run(application, task, data)
         passing = self._passing[task % len(self._passing)]
-        for to, sent in run_stateful(application, task, inputs, SparkState(self._head, self._log)):
-            yield Row(task=passing if to < 0 else to, block=encode(sent))
+        for to, made in sent:
+            yield Row(task=passing if to < 0 else to, block=made)
+
+    def _run(self, application: Application, task: int, data: list[bytes]) -> list[tuple[int, bytes]]:
+        inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch | Tick)]
+        sent = run_stateful(application, task, inputs, SparkState(self._head, self._log))
+        return [(to, encode(block)) for to, block in sent]
 
     def close(self) -> None:
         pass

@@ -47,22 +47,27 @@ class Writer:
         started = time.perf_counter()
         blocks = rows.toArrow().column("block").to_pylist()
         ran = time.perf_counter()
-        with collector_paused():
-            outputs, reports = self._sort_out(blocks)
-            del blocks
-            positions: dict[str, dict[int, int]] = {}
-            for report in reports:
-                for note in report.notes:
-                    _log.warning("%s: %s", self._config.application_id, note)
-                for topic, ends in report.positions.items():
-                    positions.setdefault(topic, {}).update(ends)
-            self._make_topics(outputs)
-            crash_point("before-commit")
-            written = self._broker.write_batch(self._run, batch, in_order(outputs), positions)
-            crash_point("after-commit")
-        reports.append(Report("writer", {"records_written": float(sum(len(block.records) for block in outputs))}))
+        with collector_paused():  # until all that the batch has made is gone again
+            reports, positions, written = self._commit(blocks, batch)
         self._metrics.add_batch(reports, positions, ran - started, time.perf_counter() - ran, written)
         crash_point("before-commit-log")
+
+    def _commit(self, blocks: list[bytes], batch: int) -> tuple[list[Report], dict[str, dict[int, int]], bool]:
+        """Write a batch; return what was said, where the next one begins, and whether it was not written before."""
+        outputs, reports = self._sort_out(blocks)
+        blocks.clear()
+        positions: dict[str, dict[int, int]] = {}
+        for report in reports:
+            for note in report.notes:
+                _log.warning("%s: %s", self._config.application_id, note)
+            for topic, ends in report.positions.items():
+                positions.setdefault(topic, {}).update(ends)
+        self._make_topics(outputs)
+        crash_point("before-commit")
+        written = self._broker.write_batch(self._run, batch, in_order(outputs), positions)
+        crash_point("after-commit")
+        reports.append(Report("writer", {"records_written": float(sum(len(block.records) for block in outputs))}))
+        return reports, positions, written
 
     def _sort_out(self, blocks: Iterable[bytes]) -> tuple[list[Output], list[Report]]:
         outputs, reports = [], []
