@@ -7,12 +7,14 @@ affair no more than a file's content is a file system's.
 from __future__ import annotations
 
 import pickle
+import struct
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from headrace.errors import HeadraceError, StreamsError
 from headrace.records import Headers
@@ -109,13 +111,30 @@ class Failure(msgspec.Struct, array_like=True, tag=3):
 ForTask: TypeAlias = Stretch | Input | Tick
 Block: TypeAlias = Stretch | Input | Tick | Output | Report | Failure
 
-encode = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Stretch | Input | Tick | Output | Report | Failure).decode
+_PLAIN, _PACKED = b"\0", b"\1"
+_LARGE = 1 << 16
+_CODEC = "lz4_raw"
+_SIZE = struct.Struct(">I")
+
+
+def encode(block: Block) -> bytes:
+    """Write a block; a large one is compressed, for Spark copies it many times."""
+    data = _encode(block)
+    if len(data) < _LARGE:
+        return data + _PLAIN
+    return b"".join((pa.compress(data, _CODEC, asbytes=True), _SIZE.pack(len(data)), _PACKED))
 
 
 def decode(data: bytes) -> Block:
     """Read a block."""
-    return _decode(data)  # type: ignore[no-any-return]
+    packed: Any = memoryview(data)[:-1]
+    if data[-1:] == _PACKED:
+        (size,) = _SIZE.unpack_from(packed, len(packed) - _SIZE.size)
+        packed = pa.decompress(packed[: -_SIZE.size], size, _CODEC)
+    block: Block = _decode(packed)
+    return block
 
 
 def failure(error: BaseException) -> Failure:
