@@ -142,13 +142,21 @@ def test_a_record_that_the_broker_refuses_is_told_with_what_was_written(broker: 
     assert broker.produce(table, [(b"k", b"v")]) == 1  # and it goes on
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have SIGINT raise KeyboardInterrupt; a process in the background may ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_while_a_record_is_confirmed_stays_one(
     broker: Broker, lines: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "headrace.brokers.kafka.producing._Reports.__call__", lambda *_: signal.raise_signal(signal.SIGINT)
-        )
+        reported = "headrace.brokers.kafka.producing._Reports.__call__"
+        patch.setattr(reported, lambda *_: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             broker.produce(lines, [(b"k", b"one")])
 

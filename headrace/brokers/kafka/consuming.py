@@ -78,16 +78,13 @@ class Reader:
                 "isolation.level": "read_committed" if self._reading.read_committed else "read_uncommitted",
             }
         )
-        try:
-            self._assign(consumer)
-            while self._positions:
-                for message in self._messages(consumer):
-                    if message.error() is not None:
-                        self._handle(consumer, message)
-                    elif self._take(consumer, message):
-                        yield self._record(message)
-        finally:
-            consumer.close()
+        self._assign(consumer)
+        while self._positions:
+            for message in self._messages(consumer):
+                if message.error() is not None:
+                    self._handle(consumer, message)
+                elif self._take(consumer, message):
+                    yield self._record(message)
 
     def _assign(self, consumer: Consumer) -> None:
         places = self._positions.items()

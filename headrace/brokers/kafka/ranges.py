@@ -86,8 +86,7 @@ class RangeReader:
 
     def close(self) -> None:
         """Let go of the connections."""
-        while self._idle:
-            self._idle.pop()[0].close()
+        self._idle.clear()
 
     def _client(self) -> tuple[Consumer, Patience]:
         patience = Patience(self._connection)

@@ -69,6 +69,7 @@ class Session:
     run: Run
     producer: Producer
     group: Consumer
+    """Never closed but let go of, like all consumers here: to close one may wait for ever while no broker is there."""
     exactly_once: bool
     batch: int
     positions: dict[str, dict[int, int]]
@@ -157,14 +158,11 @@ class Runs:
 
     def end(self, application_id: str) -> None:
         """Let go of what this process has open for an application."""
-        session = self._sessions.pop(application_id, None)
-        if session is not None:
-            session.group.close()
+        self._sessions.pop(application_id, None)
 
     def close(self) -> None:
         """Let go of everything."""
-        for application_id in list(self._sessions):
-            self.end(application_id)
+        self._sessions.clear()
 
     def forget(self, application_id: str) -> None:
         """Forget an application: fence what runs of it, then delete its internal topics and its offsets."""
@@ -298,7 +296,6 @@ class Runs:
     def _give_up(self, session: Session) -> None:
         """Take back what was sent, as far as the broker can be reached; the next run does the rest."""
         self._sessions.pop(session.run.application_id, None)
-        session.group.close()
         session.producer.purge()
         if session.exactly_once:
             with suppress(KafkaException):
