@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import isqrt
 from time import monotonic, sleep
@@ -29,6 +30,7 @@ _WHOLE_TIME = 1 << 62
 _SEEN = 3
 """Of so many partitions the records are looked at: what misleads Kafka in one seems to be later than all others."""
 _PAGE = 500  # records to look at
+_AT_ONCE = 8  # partitions to look at
 _STEP = 0.02  # seconds between two looks
 _TRANSACTION_SHOWS = 2.0  # seconds in which one that was committed shows everywhere
 
@@ -181,38 +183,46 @@ class Planner:
     def _cut_by_records(self, begin: Ends, ends: Ends, limit: int) -> Ends:
         """Return a batch in which each partition gives its share, up to the time that all of them reach with it."""
         shared = _shared(begin, ends, limit)
-        reached: Ends = {}
-        for place, end in shared.items():
-            times = self._times(place, max(begin[place], end - _PAGE), end)
-            if times:
-                reached[place] = max(time for _, time in times)
+        reached = self._reached({place: (max(begin[place], end - _PAGE), end) for place, end in shared.items()})
         until = min((time for place, time in reached.items() if shared[place] < ends[place]), default=_WHOLE_TIME)
-        for place, time in reached.items():
-            if time > until:
-                shared[place] = self._first_after(place, begin[place], shared[place], until, time)
-        return shared
+        too_far = [place for place, time in reached.items() if time > until]
+        since = self._reached({place: (begin[place], shared[place]) for place in too_far})
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = pool.map(
+                lambda place: self._first_after(
+                    place, (begin[place], since[place]), (shared[place], reached[place]), until
+                ),
+                too_far,
+            )
+            return shared | dict(zip(too_far, found))
 
-    def _first_after(self, place: Place, low: int, high: int, wanted: int, last: int) -> int:
-        """Return the offset of the first record after a time, between an offset and another, which has the last time.
+    def _reached(self, stretches: Mapping[Place, tuple[int, int]]) -> dict[Place, int]:
+        """Return the latest time of some records from the beginning of stretches, where there are any."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = dict(zip(stretches, pool.map(lambda place: self._times(place, *stretches[place]), stretches)))
+        return {place: max(time for _, time in times) for place, times in found.items() if times}
+
+    def _first_after(self, place: Place, low: tuple[int, int], high: tuple[int, int], wanted: int) -> int:
+        """Return the offset of the first record after a time, between two offsets of which the times are given.
 
         It is looked for where it would be if records came evenly.
         """
-        first = None
-        guess = low
+        begin, first = low
+        end, last = high
         for _ in range(_TRIES):
-            times = self._times(place, guess, high)
+            share = min(max((wanted - first) / max(last - first, 1), 0.0), 1.0)
+            guess = max(begin, begin + int((end - begin) * share) - _PAGE // 2)
+            times = self._times(place, guess, end)
             later = next((offset for offset, time in times if time > wanted), None)
             if later is None:
-                if not times or times[-1][0] + 1 >= high:
-                    return high
-                low, first = times[-1][0] + 1, max(time for _, time in times)
-            elif later > times[0][0] or guess == low:
+                if not times or times[-1][0] + 1 >= end:
+                    return end
+                begin, first = times[-1][0] + 1, max(time for _, time in times)
+            elif later > times[0][0] or guess == begin:
                 return later
             else:
-                high, last = guess, times[0][1]
-            share = (wanted - first) / max(last - first, 1) if first is not None else 0.0
-            guess = max(low, low + int((high - low) * min(max(share, 0.0), 1.0)) - _PAGE // 2)
-        return low
+                end, last = guess, times[0][1]
+        return begin
 
     def _times(self, place: Place, start: int, end: int) -> list[tuple[int, int]]:
         """Return offsets and times of some records from an offset on."""
