@@ -190,7 +190,7 @@ class Planner:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = pool.map(
                 lambda place: self._first_after(
-                    place, (begin[place], since[place]), (shared[place], reached[place]), until
+                    place, (begin[place], since.get(place, until)), (shared[place], reached[place]), until
                 ),
                 too_far,
             )
@@ -214,10 +214,11 @@ class Planner:
             guess = max(begin, begin + int((end - begin) * share) - _PAGE // 2)
             times = self._times(place, guess, end)
             later = next((offset for offset, time in times if time > wanted), None)
-            if later is None:
-                if not times or times[-1][0] + 1 >= end:
+            if later is None:  # also where there are none, for they were aborted
+                begin = times[-1][0] + 1 if times else min(guess + _PAGE, end)
+                if begin >= end:
                     return end
-                begin, first = times[-1][0] + 1, max(time for _, time in times)
+                first = max((time for _, time in times), default=first)
             elif later > times[0][0] or guess == begin:
                 return later
             else:

@@ -27,7 +27,7 @@ _SETTINGS = {
 
 
 class RangeReader:
-    """Reads what is committed, for one process. A client reads one stretch at a time, and then the next."""
+    """Reads what is committed, for the threads of a process. A client reads one stretch at a time, then the next."""
 
     def __init__(self, connection: Connection, **settings: Any) -> None:
         self._connection = connection
@@ -42,7 +42,10 @@ class RangeReader:
         """
         if start >= end:
             return
-        consumer, patience = self._idle.pop() if self._idle else self._client()
+        try:
+            consumer, patience = self._idle.pop()
+        except IndexError:
+            consumer, patience = self._client()
         doing = f"read topic '{topic}', partition {partition}"
         try:
             consumer.assign([TopicPartition(topic, partition, start)])
