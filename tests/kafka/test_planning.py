@@ -1,6 +1,7 @@
 """Where batches of Kafka's topics end: at one time in all partitions, when more is waiting than a batch may hold."""
 
 import random
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from unittest.mock import patch
@@ -294,6 +295,23 @@ def test_old_records_of_transactions_are_cut_at_one_time(kafka: DevBroker, broke
         assert ends != at
         assert len(taken) <= 1_000
         at = ends
+
+
+def test_a_transaction_that_shows_a_moment_later_is_waited_for(kafka: DevBroker, broker: KafkaBroker) -> None:
+    times = spread(2_000, BEGIN, BEGIN + HOUR)
+    topic = filled(broker, times, [])
+    transactions = transactional(kafka.address, unique("test"))
+    transactions.begin_transaction()
+    for time in times:
+        transactions.produce(topic, b"", partition=1, timestamp=time)
+    transactions.flush()
+    commit = threading.Timer(0.3, transactions.commit_transaction, (30,))
+    commit.start()
+
+    ends = broker.plan_batch({topic: {0: 0, 1: 0}}, 1_000)[topic]
+
+    commit.join()
+    assert 0 < ends[0] == ends[1]
 
 
 # -- what is gone ------------------------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ class Planner:
     the records that would follow on a batch are looked at; where they are older than the time at which it ends, that
     time is looked for in the records themselves. That takes longer, and is kept up until everything is caught up.
 
-    And a transaction shows in one partition after the other. So before a batch is cut, a partition that has more than
-    what is committed is waited for, a moment and once: its records may be older than those that show already.
+    And a transaction shows in one partition after the other. So before the first batch is cut, one that is open is
+    waited for, a moment: its records may be older than those that show already.
     """
 
     def __init__(self, connection: Connection, admin: Callable[[], Admin]) -> None:
@@ -71,16 +71,15 @@ class Planner:
         self._reader = RangeReader(connection, **{"fetch.message.max.bytes": 64 << 10})
         self._last: Ends = {}
         self._by_records = False
-        self._waited_for: Ends = {}
         self._last_time = self._last_step = 0
 
     def plan(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends."""
         begin = _places(start)
-        ends = self._ends(begin)
+        ends = _not_before(begin, self.committed_ends(begin))
         if limit is not None and _size(begin, ends) > limit:
             if begin != self._last:
-                ends = self._settled_ends(begin, ends)
+                ends = _not_before(begin, self.wait_until_settled(begin, _TRANSACTION_SHOWS))
             ends = self._cut(begin, ends, limit)
         return _by_topic(ends)
 
@@ -100,32 +99,15 @@ class Planner:
         """Return where what is committed ends."""
         return {place: offset for place, (offset, _) in self._ask(places, OffsetSpec.latest()).items()}
 
-    def wait_until_settled(self, places: Iterable[Place], seconds: float) -> None:
-        """Wait until no transaction is open in partitions, but no longer than that."""
+    def wait_until_settled(self, places: Iterable[Place], seconds: float) -> Ends:
+        """Wait until no transaction is open in partitions, but no longer than that; return where they then end."""
         wanted, until = list(places), monotonic() + seconds
-        while monotonic() < until:
-            written = list_offsets(self._admin(), wanted, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
-            if self.committed_ends(wanted) == {place: offset for place, (offset, _) in written.items()}:
-                return
-            sleep(_STEP)
-
-    def _ends(self, begin: Ends) -> Ends:
-        ends = self.committed_ends(begin)
-        return {place: max(ends[place], offset) for place, offset in begin.items()}
-
-    def _settled_ends(self, begin: Ends, ends: Ends) -> Ends:
-        """Return where what is committed ends, after a moment if a transaction is open."""
-        until = monotonic() + _TRANSACTION_SHOWS
         while True:
-            written = self._ask(begin, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
-            open_from = {place: end for place, end in ends.items() if end < written[place][0]}
-            if not open_from.items() - self._waited_for.items():
-                return ends
-            if monotonic() > until:
-                self._waited_for = open_from
+            written = list_offsets(self._admin(), wanted, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+            ends = self.committed_ends(wanted)
+            if monotonic() > until or ends == {place: offset for place, (offset, _) in written.items()}:
                 return ends
             sleep(_STEP)
-            ends = self._ends(begin)
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -259,6 +241,10 @@ def _between(low: _Cut, high: _Cut, latest: int, limit: int, tries: int) -> int:
 
 def _places(offsets: Offsets) -> Ends:
     return {(topic, number): offset for topic, places in offsets.items() for number, offset in places.items()}
+
+
+def _not_before(begin: Ends, ends: Ends) -> Ends:
+    return {place: max(ends[place], offset) for place, offset in begin.items()}
 
 
 def _size(begin: Ends, ends: Ends) -> int:
