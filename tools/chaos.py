@@ -45,14 +45,14 @@ from headrace.brokers import Broker, connect
 from headrace.brokers.engine import EngineBroker
 from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker, free_port
-from headrace.spark.crash import POINTS
+from headrace.spark.crash import POINTS, POINTS_WHERE_TASKS_WRITE
 from headrace.testing import TopologyTestDriver
 
 PARTITIONS = 2
 TRANSACTION_MS = 10_000
 QUICK_BROKER = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}
 """A broker that was killed comes back as soon as the controller has given it up."""
-IN_WORKERS = ("after-read", "mid-task", "after-state-write")
+IN_WORKERS = ("after-read", "mid-task", "after-state-write", *POINTS_WHERE_TASKS_WRITE)
 Results = dict[bytes | None, list[tuple[bytes | None, int]]]
 """By key, the values and timestamps in their order."""
 Made = tuple[str, bytes, bytes, int]
@@ -160,8 +160,9 @@ class Round:
 
     def _choose(self, kills: Counter[str]) -> str:
         """Return where to kill it next; nowhere after so many times, for it must come to its end."""
-        on_kafka = ["broker", "broker", "frozen broker", "zombie"] if self.kafka is not None else []
-        return "" if sum(kills.values()) >= 8 else self.rng.choice([*POINTS, "any moment", *on_kafka])
+        on_kafka = ["broker", "broker", "frozen broker", "zombie", *POINTS_WHERE_TASKS_WRITE]
+        chosen = [*POINTS, "any moment", *(on_kafka if self.kafka is not None else [])]
+        return "" if sum(kills.values()) >= 8 else self.rng.choice(chosen)
 
     def _start_and_kill(self, kills: Counter[str], point: str, *, first: bool = False) -> bool:
         """Run the application until it ends or dies; tell whether it came to its end.
@@ -173,7 +174,7 @@ class Round:
         environment = dict(os.environ)
         # A worker that dies alone does not end the application: it can be killed several times.
         times = sorted(self.rng.sample(range(1, 30), 4)) if alone else [1 if first else self.rng.randrange(1, 9)]
-        if point in POINTS:
+        if point in (*POINTS, *POINTS_WHERE_TASKS_WRITE):
             environment["HEADRACE_CRASH"] = f"{point}@{','.join(map(str, times))}:{counter}"
         process = self._popen(environment, *([] if alone else ["--take-along"]))
         if point == "zombie":

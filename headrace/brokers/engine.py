@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, Self, TypeAlias, cast
 
 from headrace.brokers.broker import Broker, TopicInfo, connect
 from headrace.records import Headers
@@ -36,6 +36,24 @@ class Run:
     application_id: str
     run: int
     lineage: str
+
+
+class Writing(Protocol):
+    """What tasks write in a batch, in the process where they run: all of it, or nothing."""
+
+    @property
+    def records(self) -> int:
+        """How many records were written."""
+
+    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> None:
+        """Write records of a task, unless an earlier run has. Without a partition the key decides."""
+
+    def commit(self) -> None:
+        """Have them all there; one that is left without that is taken back."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 class EngineBroker(Broker, Protocol):
@@ -100,6 +118,15 @@ class EngineBroker(Broker, Protocol):
         """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done.
 
         A batch that was written before is left alone. A run that is not the latest gets a StreamsError.
+        """
+
+    def permit(self, run: Run) -> object | None:
+        """Return what tasks need to write where they run; None when only who began the run can write."""
+
+    def begin_writing(self, permit: object, batch: int) -> Writing:
+        """Begin to write what tasks put out in a batch. Each names itself: the same name in the same batch is the same.
+
+        A task's records are there once, although a batch may be run again after some of its tasks have written.
         """
 
     def wait_until_visible(self, topics: Iterable[str]) -> None:

@@ -15,9 +15,10 @@ from typing import Self
 from headrace.brokers import local_planning, local_reading, local_runs, local_topics, local_writing
 from headrace.brokers.broker import Produced, TopicInfo, TopicRecord
 from headrace.brokers.checking import check_partition, start_offsets
-from headrace.brokers.engine import Offsets, Row, Run, Written
+from headrace.brokers.engine import Offsets, Row, Run, Writing, Written
 from headrace.brokers.local_topics import Topic, end_offsets, find_topic
 from headrace.brokers.log_file import LogFile
+from headrace.errors import StreamsError
 
 _POLL_SECONDS = 0.05
 
@@ -150,6 +151,13 @@ class LocalBroker:
     def write_batch(self, run: Run, batch: int, records: Iterable[Written], positions: Offsets) -> bool:
         """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
         return local_runs.write_batch(self._file, self._turns, run, batch, records, positions)
+
+    def permit(self, run: Run) -> None:
+        """Return None: a file has one writer at a time."""
+
+    def begin_writing(self, permit: object, batch: int) -> Writing:
+        """Raise: there is no permit for that."""
+        raise StreamsError(f"{self.address}: only the process that began a run writes its batches")
 
     def wait_until_visible(self, topics: Iterable[str]) -> None:
         """Return at once: what is committed shows."""

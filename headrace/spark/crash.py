@@ -22,6 +22,9 @@ POINTS = (
 """In the order of a batch: in the reader, in a task (twice), around the writer's transaction, before Spark notes the
 batch as done."""
 
+POINTS_WHERE_TASKS_WRITE = ("after-send", "after-task-commit")
+"""Around the transaction of what a task puts out, where it does not go to the driver."""
+
 _wanted = [wish.partition("@")[::2] for wish in os.environ.get("HEADRACE_CRASH", "").split()]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -102,6 +102,7 @@ def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics,
     writer = Writer(prepared.broker, run, metrics, config)
     prepared.session.dataSource.register(TopicsSource)
     rows = prepared.session.readStream.format("headrace").option(READING, prepared.reading.dumps()).load()
+    application = replace(application, permit=prepared.broker.permit(run))
     packed = Packed(f"{config.application_id} {run.run} {uuid4().hex}", application)
     stages = chain(rows, packed, application, prepared.passing)
     starting = (

@@ -5,7 +5,7 @@ This is what a stage does for each of its tasks, in a Python worker of Spark's; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,10 +14,10 @@ from time import perf_counter
 from typing import Any
 
 from headrace.brokers.broker import TopicInfo
-from headrace.brokers.engine import shared
+from headrace.brokers.engine import EngineBroker, Writing, shared
 from headrace.config import StreamsConfig
 from headrace.errors import HeadraceError, TaskError
-from headrace.spark.blocks import Block, Failure, ForTask, Input, Report, Stretch, failure, lanes_of
+from headrace.spark.blocks import Block, Failure, ForTask, Input, Output, Report, Stretch, failure, lanes_of
 from headrace.spark.changelogs import logged_entries
 from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
@@ -54,6 +54,8 @@ class Application:
     """Where images are; None: on each executor's own disk."""
     changelogs: Mapping[str, TopicInfo] = field(default_factory=dict)
     """By store, the topic that its changes go to."""
+    permit: object | None = None
+    """What tasks need to write where they run; None: what they put out goes to the driver."""
 
     @cached_property
     def subs(self) -> Mapping[int, SubTopology]:
@@ -80,22 +82,80 @@ class Application:
         }
         return Routes(plan.partitions, tasks, plan.key_suffixes)
 
+    @property
+    def broker(self) -> EngineBroker:
+        """The broker as this process knows it."""
+        return shared(self.config.broker_address, self.config.kafka)
+
     def pages(self, stretch: Stretch) -> Iterator[list[RawRecord]]:
         """Read records of a topic, page by page."""
-        broker = shared(self.config.broker_address, self.config.kafka)
-        return broker.read_rows(stretch.topic, stretch.partition, stretch.start, stretch.end)
+        return self.broker.read_rows(stretch.topic, stretch.partition, stretch.start, stretch.end)
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has."""
         return self.plan.partitions.get(topic, self.config.num_partitions)
 
 
+class Outgoing:
+    """What the tasks of one process put out in a batch: written here, if there is a permit, or on its way.
+
+    Use it in a `with`: what was written is taken back without a commit.
+    """
+
+    def __init__(self, application: Application, batch: int) -> None:
+        self._application, self._batch = application, batch
+        self._writing: Writing | None = None
+        self._made: set[str] = set()
+
+    @property
+    def records(self) -> int:
+        """How many records were written here."""
+        return 0 if self._writing is None else self._writing.records
+
+    def send(self, task: str, blocks: Iterable[tuple[int, Block]]) -> list[tuple[int, Block]]:
+        """Write a task's records for the broker; return what else it has, for Spark to take."""
+        if self._application.permit is None:
+            return list(blocks)
+        rest: list[tuple[int, Block]] = []
+        for to, block in blocks:
+            if isinstance(block, Output):
+                self._write(task, block)
+            else:
+                rest.append((to, block))
+        return rest
+
+    def commit(self) -> None:
+        """Have all that was written there for others."""
+        if self._writing is not None:
+            crash_point("after-send")
+            self._writing.commit()
+            crash_point("after-task-commit")
+
+    def __enter__(self) -> Outgoing:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._writing is not None:
+            self._writing.__exit__(*error)
+
+    def _write(self, task: str, block: Output) -> None:
+        application = self._application
+        if self._writing is None:
+            self._writing = application.broker.begin_writing(application.permit, self._batch)
+        if block.partition < 0 and block.topic not in self._made:  # only a record has named it
+            config = application.config
+            application.broker.ensure_topics({block.topic: config.num_partitions}, config.replication_factor)
+            self._made.add(block.topic)
+        self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)
+
+
 def run_stateful(
-    application: Application, number: int, blocks: Sequence[ForTask], state: EpochState
+    application: Application, number: int, blocks: Sequence[ForTask], state: EpochState, batch: int
 ) -> Iterator[tuple[int, Block]]:
     """Run a task of a stateful unit; an exception becomes a block, so that it reaches the user as it is."""
     try:
-        yield from _run_stateful(application, number, blocks, state)
+        with Outgoing(application, batch) as outgoing:
+            yield from _run_stateful(application, number, blocks, state, outgoing)
     except Exception as error:
         yield FOR_THE_WRITER, failed(error)
 
@@ -110,7 +170,7 @@ def failed(error: Exception) -> Failure:
 
 
 def _run_stateful(
-    application: Application, number: int, blocks: Sequence[ForTask], state: EpochState
+    application: Application, number: int, blocks: Sequence[ForTask], state: EpochState, outgoing: Outgoing
 ) -> list[tuple[int, Block]]:
     unit, index = application.units[number]
     now = max(block.now for block in blocks)
@@ -141,11 +201,13 @@ def _run_stateful(
             log.commit(changes, new_cells)
         crash_point("after-state-write")
         kept = perf_counter()
-        sent = list(application.routes.send(outputs, causes, str(number), 0, index, now))
+        sent = outgoing.send(str(number), application.routes.send(outputs, causes, str(number), 0, index, now))
+        outgoing.commit()
     plan = application.plan
     own = [lane for lane in lanes if lane.topic in plan.readers and lane.topic not in plan.internal]
     numbers = {
         "records_read": sum(len(lane.records) for lane in own),
+        "records_written": outgoing.records,
         "dropped_records": dropped,
         "source_seconds": read - restored,
         "state_seconds": restored - started + kept - processed,
@@ -167,8 +229,10 @@ def _read(application: Application, stretch: Stretch) -> Iterator[Lane]:
 class StatelessStage:
     """Runs the tasks of stateless units over the blocks of one Spark partition, in the order in which they come."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, batch: int) -> None:
         self._application = application
+        self._outgoing = Outgoing(application, batch)
+        self._has_failed = False
         self._tasks: dict[tuple[int, int], Task] = {}
         self._sent: dict[str, int] = {}
         self._numbers = {"records_read": 0.0, "dropped_records": 0.0, "source_seconds": 0.0, "process_seconds": 0.0}
@@ -184,6 +248,7 @@ class StatelessStage:
                     if sent:
                         yield sent
         except Exception as error:
+            self._has_failed = True
             yield [(FOR_THE_WRITER, failed(error))]
 
     def _lanes(self, block: Input | Stretch) -> Iterator[Lane]:
@@ -218,13 +283,26 @@ class StatelessStage:
         place = self._sent.get(name, 0) if isinstance(block, Stretch) else block.index * _PIECES
         sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, block.now))
         self._sent[name] = place + len(sent)
-        return sent
+        return self._outgoing.send(f"{number}:{block.lane}", sent)
 
-    def report(self) -> Iterator[tuple[int, Block]]:
-        """Say what was done, if anything was."""
+    def end(self) -> Iterator[tuple[int, Block]]:
+        """Commit what was written, and say what was done, if anything was."""
+        if self._has_failed:
+            return
+        try:
+            self._outgoing.commit()
+        except Exception as error:
+            yield FOR_THE_WRITER, failed(error)
         if self._tasks:
             self._numbers["dropped_records"] = sum(task.dropped_records for task in self._tasks.values())
+            self._numbers["records_written"] = self._outgoing.records
             yield FOR_THE_WRITER, Report("stateless tasks", dict(self._numbers))
+
+    def __enter__(self) -> StatelessStage:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._outgoing.__exit__(*error)
 
     def _task(self, unit: Unit, index: int, now: int) -> Task:
         task = self._tasks.get((unit.number, index))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark import cloudpickle
+from pyspark import TaskContext, cloudpickle
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -59,22 +59,30 @@ def _stateless(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         application = packed.application()
-        stage = StatelessStage(application)
-        for batch in batches:
-            for task, data in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
-                if not _is_for(application, task, level, stateful=False):
-                    yield batch_of([(task, data)])
-                    continue
-                with collector_paused():
-                    block = decode(data)
-                assert isinstance(block, Input | Stretch)
-                for sent in stage.run(task, block):
-                    yield batch_of([(to if to >= 0 else passing[task % len(passing)], made) for to, made in sent])
-        report = list(stage.report())
-        if report:
-            yield batch_of(report)
+        with StatelessStage(application, _batch_number()) as stage:
+            for batch in batches:
+                for task, data in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
+                    if not _is_for(application, task, level, stateful=False):
+                        yield batch_of([(task, data)])
+                        continue
+                    with collector_paused():
+                        block = decode(data)
+                    assert isinstance(block, Input | Stretch)
+                    for sent in stage.run(task, block):
+                        yield batch_of([(to if to >= 0 else passing[task % len(passing)], made) for to, made in sent])
+            said = list(stage.end())
+            if said:
+                yield batch_of(said)
 
     return run
+
+
+def _batch_number() -> int:
+    """Return which batch this worker is at work on; one that is run again has the same number."""
+    context = TaskContext.get()
+    number = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    assert number is not None, "not in a batch of a streaming query"
+    return int(number)
 
 
 def _is_for(application: Application, task: int, level: int, *, stateful: bool) -> bool:
@@ -110,7 +118,7 @@ class TaskProcessor(StatefulProcessor):
 
     def _run(self, application: Application, task: int, data: list[bytes]) -> list[tuple[int, bytes]]:
         inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch | Tick)]
-        sent = run_stateful(application, task, inputs, SparkState(self._head, self._log))
+        sent = run_stateful(application, task, inputs, SparkState(self._head, self._log), _batch_number())
         return [(to, encode(block)) for to, block in sent]
 
     def close(self) -> None:

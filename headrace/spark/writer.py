@@ -1,7 +1,7 @@
 """The writer: what the stages of a batch put out goes to the broker, once.
 
-The records of a batch, where the next one begins to read, and a marker with the batch's number are one transaction. A
-batch that Spark runs again after a crash finds its marker and is skipped.
+The records that tasks have not written themselves, where the next batch begins to read, and a marker with the batch's
+number are one transaction. A batch that Spark runs again after a crash finds its marker and is skipped.
 """
 
 from __future__ import annotations

@@ -54,14 +54,25 @@ class SecuredBroker:
         """Allow a user to do something with a topic, or with something else of a name."""
         self._decide(user, operation, name, kind, AclPermissionType.ALLOW)
 
+    def allow_transactions(self, user: str, prefix: str) -> None:
+        """Allow a user to write in transactions whose ids begin with something."""
+        kind, pattern = ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED
+        self._decide(user, AclOperation.WRITE, prefix, kind, AclPermissionType.ALLOW, pattern)
+
     def forbid(self, user: str, name: str, kind: ResourceType) -> None:
         """Forbid a user everything with something of a name."""
         self._decide(user, AclOperation.ALL, name, kind, AclPermissionType.DENY)
 
     def _decide(
-        self, user: str, operation: AclOperation, name: str, kind: ResourceType, decided: AclPermissionType
+        self,
+        user: str,
+        operation: AclOperation,
+        name: str,
+        kind: ResourceType,
+        decided: AclPermissionType,
+        pattern: ResourcePatternType = ResourcePatternType.LITERAL,
     ) -> None:
-        binding = AclBinding(kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, decided)
+        binding = AclBinding(kind, name, pattern, f"User:{user}", "*", operation, decided)
         for done in self.admin.create_acls([binding]).values():
             done.result()
 

@@ -146,7 +146,10 @@ def test_a_wrong_password_is_told_in_a_line_without_it(secured: SecuredBroker, f
     [
         (None, "--kafka-config: 'client.properties' cannot be read: "),
         ("security.protocol", "--kafka-config: 'client.properties', line 1: expected NAME=VALUE"),
-        ("group.id=g", "Kafka setting 'group.id' cannot be given: topics are read without a group"),
+        (
+            "group.id=g",
+            "Kafka setting 'group.id' cannot be given: the group is the application's",
+        ),
         ("sasl.jaas.config=x", "Instead: sasl.username and sasl.password"),
     ],
 )

@@ -14,6 +14,7 @@ from headrace.brokers.engine import Run, Written, WrittenRecord
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.markers import Marker
 from headrace.brokers.kafka.runs import Runs, Session
 from headrace.brokers.kafka.topics import create_topic
 from headrace.brokers.partitioning import partition_of
@@ -86,11 +87,11 @@ def in_the_middle(patch: pytest.MonkeyPatch, step: Callable[[Session], object]) 
     """Do something when the records of a batch have been written, and its marker has not."""
     mark = Runs._mark
 
-    def first(runs: Runs, session: Session, batch: int) -> None:
+    def first(runs: Runs, session: Session, marker: Marker) -> None:
         patch.setattr(Runs, "_mark", mark)
-        session.producer.flush(30)
+        session.producer.flush()
         step(session)
-        mark(runs, session, batch)
+        mark(runs, session, marker)
 
     patch.setattr(Runs, "_mark", first)
 
@@ -268,7 +269,7 @@ def test_a_batch_may_be_larger_than_the_queue_of_the_client(
     )
     with KafkaBroker(kafka.address) as broker:
         run = broker.begin_run(app, "")
-        broker._runs._patience._begin -= 3600  # as if the last batch was long ago
+        broker._runs._sessions[app].producer._patience._begin -= 3600  # as if the last batch was long ago
 
         broker.write_batch(run, 0, [row(out, b"v", 0, times=2_000)], {})
 

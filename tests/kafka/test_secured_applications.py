@@ -35,7 +35,7 @@ class Counting:
                 allow("ann", operation, topic)
         allow("ann", AclOperation.DESCRIBE, self.counts)
         allow("ann", AclOperation.READ, self.name, ResourceType.GROUP)
-        allow("ann", AclOperation.WRITE, self.name, ResourceType.TRANSACTIONAL_ID)
+        self.secured.allow_transactions("ann", self.name)
 
     def app(self, **settings: Any) -> Streams:
         builder = StreamsBuilder()
@@ -91,7 +91,10 @@ def test_a_missing_acl_is_told_and_nothing_is_written(counting: Counting, caplog
 
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [(ResourceType.TRANSACTIONAL_ID, "Write on transactional id"), (ResourceType.GROUP, "Read on group")],
+    [
+        (ResourceType.TRANSACTIONAL_ID, "Write on transactional ids that begin with"),
+        (ResourceType.GROUP, "Read on group"),
+    ],
     ids=["transactional id", "group"],
 )
 def test_so_are_those_that_a_transaction_needs(counting: Counting, kind: ResourceType, message: str) -> None:

@@ -16,10 +16,12 @@ from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.consuming import Reader, Reading
+from headrace.brokers.kafka.markers import commits_topic
 from headrace.brokers.kafka.planning import Planner
 from headrace.brokers.kafka.producing import RecordWriter, choose, rows_of
 from headrace.brokers.kafka.ranges import RangeReader
-from headrace.brokers.kafka.runs import Runs, commits_topic, make_topics
+from headrace.brokers.kafka.runs import Runs, make_topics
+from headrace.brokers.kafka.tasks import KafkaPermit, TaskWriters, TaskWriting
 from headrace.brokers.kafka.topics import Topic
 from headrace.errors import TopicError
 
@@ -45,6 +47,7 @@ class KafkaBroker:
         self._planner = Planner(self.connection, self._admin)
         self._ranges = RangeReader(self.connection)
         self._runs = Runs(self.connection, self._admin)
+        self._tasks = TaskWriters(self.connection, self._runs.is_latest)
         self._counts: dict[str, int] = {}
 
     # -- topics -----------------------------------------------------------------------------------------------------
@@ -176,6 +179,15 @@ class KafkaBroker:
         """Write a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
         return self._runs.write(run, batch, records, positions, self._partition_count)
 
+    def permit(self, run: Run) -> KafkaPermit:
+        """Return what tasks need to write where they run."""
+        return self._runs.permit(run)
+
+    def begin_writing(self, permit: object, batch: int) -> TaskWriting:
+        """Begin to write what tasks put out in a batch."""
+        assert isinstance(permit, KafkaPermit)
+        return self._tasks.begin(permit, batch, self._partition_count)
+
     def wait_until_visible(self, names: Iterable[str]) -> None:
         """Wait until what was committed to topics shows, a moment later; not for ever for what others write."""
         places = [(name, number) for name in names for number in range(self._partition_count(name))]
@@ -207,6 +219,7 @@ class KafkaBroker:
         self._ranges.close()
         self._planner.close()
         self._runs.close()
+        self._tasks.close()
 
     def __enter__(self) -> Self:
         return self

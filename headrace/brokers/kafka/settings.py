@@ -12,6 +12,7 @@ from headrace.properties import SECRET
 _SERVER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):([0-9]{1,5})")
 
 _ADDRESS = "the address says where the brokers are"
+_GROUP = "the group is the application's, and its one member the run"
 _READING = "a reader's own call decides where it begins and what it sees"
 _WRITING = "records are written once and acknowledged by all replicas"
 OURS = {
@@ -23,7 +24,9 @@ OURS = {
     "enable.idempotence": _WRITING,
     "enable.partition.eof": _READING,
     "error_cb": "errors are raised, or logged by 'headrace.kafka'",
-    "group.id": "topics are read without a group",
+    "group.id": _GROUP,
+    "group.instance.id": _GROUP,
+    "group.protocol": _GROUP,
     "isolation.level": _READING,
     "log_cb": "clients log to the logger 'headrace.kafka'",
     "logger": "clients log to the logger 'headrace.kafka'",

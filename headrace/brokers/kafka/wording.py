@@ -68,8 +68,9 @@ def explained_in_batch(
     error: KafkaError, connection: Connection, doing: str, application_id: str, written: Iterable[str]
 ) -> HeadraceError:
     """Return the error to raise when a batch of an application failed as a whole; it names what an ACL has to allow."""
+    own_id = f"Write on transactional ids that begin with '{application_id}'"
     needed = {
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"Write on transactional id '{application_id}'",
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: own_id,
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"Read on group '{application_id}'",
         KafkaError.TOPIC_AUTHORIZATION_FAILED: " and ".join(f"Write on topic '{topic}'" for topic in sorted(written)),
     }

@@ -1,0 +1,61 @@
+"""An application's consumer group, of which its latest run is the one member.
+
+The member has the application's name: whoever joins under it takes the place of the one before, at once and for good.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.settings import number
+from headrace.brokers.kafka.transactions import STEP
+from headrace.brokers.kafka.waiting import Patience
+from headrace.brokers.kafka.wording import explained_in_batch
+
+_SESSION_MS = 300_000
+"""How long a run may be silent. It may be long: who takes its place need not wait for that."""
+_SHORTEST_MS = 6_000
+"""The shortest session that a broker allows, unless it was told otherwise."""
+_POLL_MS = 86_400_000
+
+
+def join(connection: Connection, application_id: str, topic: str, session_ms: int | None = None) -> Consumer:
+    """Become the member; it reads nothing. Its topic is one that is there, for a group must have one."""
+    given = number(connection.settings, "session.timeout.ms", _SESSION_MS)
+    patience, doing = Patience(connection), f"join the group '{application_id}'"
+    group = connection.consumer(
+        **{
+            "group.id": application_id,
+            "group.instance.id": application_id,
+            "session.timeout.ms": session_ms or given,
+            "max.poll.interval.ms": max(_POLL_MS, given),
+            "error_cb": patience,
+        }
+    )
+    joined: list[bool] = []
+
+    def assigned(consumer: Consumer, places: list[TopicPartition]) -> None:
+        consumer.assign([])
+        joined.append(True)
+
+    def refused(error: KafkaError) -> Any:
+        return explained_in_batch(error, connection, doing, application_id, ())
+
+    try:
+        group.subscribe([topic], on_assign=assigned)
+        while not joined:
+            message = group.poll(STEP)
+            if message is not None and message.error() is not None:
+                raise refused(message.error())
+            patience.check(doing)
+    except KafkaException as error:
+        raise refused(error.args[0]) from None
+    return group
+
+
+def leave_soon(connection: Connection, application_id: str, topic: str) -> None:
+    """Take the member's place and be silent: a broker lets a member with a name go only when its session is over."""
+    join(connection, application_id, topic, _SHORTEST_MS)

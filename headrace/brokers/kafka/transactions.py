@@ -1,0 +1,280 @@
+"""Transactions: records that are there all together or not at all.
+
+A batch is written by several producers, each with an id of its own: one in every process where tasks run, for what
+they put out, and one in the process that drives them, which says in the end that the batch is in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, cast
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from headrace.brokers.engine import WrittenRecord
+from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.producing import choose
+from headrace.brokers.kafka.settings import number
+from headrace.brokers.kafka.waiting import Patience
+from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained, explained_in_batch
+from headrace.errors import StreamsError, SupersededError, TopicError, UnavailableError
+
+STEP = 0.1  # seconds between two looks at a client's errors
+_MANY = 5_000
+_TRANSACTION_MS = 60_000
+_UNKNOWN_TOPIC_MS = 10_000  # a topic that is new may not be known everywhere yet
+_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+_REPLACED = (KafkaError.FENCED_INSTANCE_ID,)
+_FORGOTTEN = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION)
+_WRONG_BEFORE = (KafkaError._STATE, KafkaError._FATAL)  # the client takes no more records, after another error
+_PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+_SETTINGS = {
+    "linger.ms": 5,
+    "queue.buffering.max.messages": 1_000_000,
+    "queue.buffering.max.kbytes": 256 << 10,
+    "delivery.report.only.error": True,
+    "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_MS,
+}
+
+
+class Transactions:
+    """One producer of an application's batches, for one thread. After an error it is of no more use.
+
+    Without an id it writes without transactions: until all is there.
+    """
+
+    def __init__(self, connection: Connection, application_id: str, transactional_id: str | None) -> None:
+        """Open it: whoever had that id before can write no more."""
+        self.id = transactional_id
+        self.is_latest: Callable[[], bool] = lambda: True
+        """Tells whether no later run of the application has begun."""
+        self._connection = connection
+        self._application_id = application_id
+        self._patience = Patience(connection)
+        self._limit_ms = transaction_ms(connection)
+        self._turns: dict[str, Iterator[int]] = defaultdict(count)
+        """The partitions of records without a key, by topic."""
+        self._begun = 0.0
+        """When the transaction was begun. By the clock: a machine that sleeps sleeps on, but its transaction ends."""
+        self._written: set[str] = set()
+        self._failed: KafkaError | None = None
+        """Why a record was not taken."""
+        self._failed_topic: str | None = None
+        self.producer = self._open()
+
+    def _open(self) -> Producer:
+        settings: dict[str, Any] = {"error_cb": self._patience, **_SETTINGS}
+        if self.id is not None:
+            settings |= {
+                "transactional.id": self.id,
+                "transaction.timeout.ms": self._limit_ms,
+                "message.timeout.ms": self._limit_ms,
+            }
+        producer = self._connection.producer(**settings)
+        if self.id is not None:
+            doing = "begin to write"
+            try:
+                self._insist(producer, doing, producer.init_transactions)
+            except KafkaException as error:
+                if _is_fenced(error.args[0]):
+                    raise superseded(self._application_id) from None
+                raise self._explained_as_a_whole(error.args[0], doing) from None
+        return producer
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin a batch."""
+        self._failed, self._begun = None, time.time()
+        self._patience.renew()
+        if self.id is not None:
+            with self.explaining():
+                self.producer.begin_transaction()
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        records: Sequence[WrittenRecord],
+        partitions: Callable[[str], int],
+    ) -> None:
+        """Write records to a topic partition; without a partition the keys decide."""
+        self._written.add(topic)
+        if any(record[2] == 0 for record in records):
+            raise TopicError(
+                f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
+            )
+        if partition is None:
+            chosen = choose([record[0] for record in records], partitions(topic), self._turns[topic])
+            for one in sorted(set(chosen)):
+                mine = [record for record, place in zip(records, chosen) if place == one]
+                self.send(topic, one, mine, partitions)
+            return
+        produce, note = self.producer.produce, self._note
+        for sent, (key, value, timestamp, headers) in enumerate(records):
+            said: Any = headers or None
+            while True:
+                try:
+                    produce(topic, value, key, partition, on_delivery=note, timestamp=timestamp, headers=said)
+                    break
+                except BufferError:  # its queue is full
+                    waiting = len(self.producer)
+                    self.producer.poll(STEP)
+                    self._check(waiting)
+                except KafkaException as error:
+                    if error.args[0].code() not in _WRONG_BEFORE:
+                        self._failed, self._failed_topic = error.args[0], topic
+                    raise
+            if sent % _MANY == 0:
+                self.producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until all that was sent is with the broker."""
+        self._patience.renew()
+        waiting = len(self.producer)
+        while self.producer.flush(STEP):
+            waiting = self._check(waiting)
+        self._check(waiting)
+
+    def send_offsets(self, offsets: Iterable[TopicPartition], group: Any) -> None:
+        """Have offsets of a group committed together with the records, if its member may do so still."""
+        places = list(offsets)
+        self._insist(
+            self.producer,
+            "commit the offsets",
+            lambda timeout: self.producer.send_offsets_to_transaction(places, group, timeout),
+        )
+
+    def commit(self) -> None:
+        """End the batch."""
+        if self.id is not None:
+            self._insist(self.producer, "commit", self.producer.commit_transaction)
+        else:
+            self.flush()
+
+    def explaining(self) -> _Explaining:
+        """Return what turns an error of the statements under it into one that helps, and takes the batch back."""
+        return _Explaining(self)
+
+    def give_up(self) -> None:
+        """Take back what was sent, as far as the broker can be reached; the next run does the rest."""
+        self.producer.purge()
+        if self.id is not None:
+            with suppress(KafkaException):
+                self.producer.abort_transaction(STEP * 50)
+
+    # -- what fails ---------------------------------------------------------------------------------------------------
+
+    def explain(self, error: BaseException) -> BaseException:
+        """Return the error to raise for one that has ended a batch."""
+        problem = self._reason(error.args[0]) if isinstance(error, KafkaException) else None
+        silent = isinstance(error, UnavailableError) and self._patience.last is None
+        self.give_up()
+        # A topic that was deleted is told, or tried again and again: was the application forgotten?
+        gone = silent if problem is None else problem.code() in UNKNOWN_TOPIC
+        if gone and not self.is_latest():
+            return superseded(self._application_id)
+        return error if problem is None else self._explained(problem)
+
+    def _reason(self, problem: KafkaError) -> KafkaError:
+        """Return what was wrong in the first place: to commit fails with that."""
+        if self.id is not None and problem.code() in _WRONG_BEFORE:
+            try:
+                self.producer.commit_transaction(STEP)
+            except KafkaException as error:
+                return cast(KafkaError, error.args[0])
+        return problem
+
+    def _explained(self, problem: KafkaError) -> Exception:
+        """Return the error to raise; a record that was not taken tells more than what came of it."""
+        if problem.code() in _REPLACED:
+            return superseded(self._application_id)
+        if any(_is_fenced(one) or one.code() in _FORGOTTEN for one in (problem, self._failed) if one is not None):
+            return self._fenced(problem)
+        if self._failed is None:
+            return self._explained_as_a_whole(problem, "write a batch")
+        topic = self._failed_topic
+        return explained(self._failed, self._connection, f"write to topic '{topic}'", topic, "Write")
+
+    def _explained_as_a_whole(self, problem: KafkaError, doing: str) -> Exception:
+        return explained_in_batch(problem, self._connection, doing, self._application_id, self._written)
+
+    def _fenced(self, problem: KafkaError) -> Exception:
+        """Tell whether there is a newer run, or the broker has given this one up."""
+        if not self.is_latest():
+            return superseded(self._application_id)
+        if time.time() - self._begun > self._limit_ms / 1000:
+            return StreamsError(
+                f"application '{self._application_id}': the broker has taken back a batch, for it was not written "
+                f"within {self._limit_ms} ms. The setting transaction.timeout.ms says how long it may take"
+            )
+        if problem.code() in _FORGOTTEN:
+            return UnavailableError(
+                f"application '{self._application_id}': the broker has not heard of it for longer than its session "
+                "may be silent (session.timeout.ms)"
+            )
+        return superseded(self._application_id)
+
+    def _note(self, error: KafkaError | None, message: Message) -> None:
+        """Take note of a record that was not taken: the client's `on_delivery`."""
+        if error is not None and error.code() not in _PURGED and self._failed is None:
+            self._failed, self._failed_topic = error, message.topic()
+
+    def _check(self, waiting: int) -> int:
+        if self._failed is not None:
+            raise KafkaException(self._failed)
+        return self._still_waiting(self.producer, waiting, "write a batch")
+
+    def _insist(self, producer: Producer, doing: str, call: Callable[[float], object]) -> None:
+        """Call until the broker has answered; a step that timed out may be taken again."""
+        self._patience.renew()
+        waiting = len(producer)
+        while True:
+            try:
+                call(STEP * 10)
+                return
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                waiting = self._still_waiting(producer, waiting, doing)
+
+    def _still_waiting(self, producer: Producer, before: int, doing: str) -> int:
+        """Return how many records still wait to be written; raise when none was for too long."""
+        producer.poll(0)  # errors of its connections are told then
+        waiting = len(producer)
+        if waiting < before:
+            self._patience.renew()
+        self._patience.check(doing)
+        return waiting
+
+
+class _Explaining:
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            told = self._transactions.explain(error)
+            if told is not error:
+                raise told from None
+
+
+def transaction_ms(connection: Connection) -> int:
+    """Return how long a transaction may take."""
+    return number(connection.settings, "transaction.timeout.ms", _TRANSACTION_MS)
+
+
+def superseded(application_id: str) -> SupersededError:
+    """Return the error of a run that is not the latest."""
+    return SupersededError(f"application '{application_id}' was started again elsewhere: this one stops")
+
+
+def _is_fenced(problem: KafkaError) -> bool:
+    return problem.code() in _FENCED or (problem.fatal() and "fenced" in problem.str().lower())

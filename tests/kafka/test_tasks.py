@@ -1,0 +1,276 @@
+"""What tasks write where they run: in transactions of their own, once, and only for the latest run."""
+
+import multiprocessing
+import pickle
+import time
+from collections.abc import Iterator
+from multiprocessing.synchronize import Event
+
+import pytest
+
+from headrace.brokers.engine import Run
+from headrace.brokers.kafka.broker import KafkaBroker
+from headrace.brokers.kafka.tasks import KafkaPermit, TaskWriting
+from headrace.brokers.kafka.transactions import Transactions
+from headrace.dev.kafka_broker import DevBroker
+from headrace.errors import SupersededError, TopicError, UnavailableError
+from tests.kafka.naming import unique
+from tests.kafka.transactions import PATIENCE_SECONDS, settled, wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
+
+
+@pytest.fixture
+def broker(kafka: DevBroker) -> Iterator[KafkaBroker]:
+    with KafkaBroker(kafka.address) as broker:
+        yield broker
+
+
+@pytest.fixture
+def elsewhere(kafka: DevBroker) -> Iterator[KafkaBroker]:
+    """Connect as another process would."""
+    with KafkaBroker(kafka.address) as broker:
+        yield broker
+
+
+@pytest.fixture
+def app() -> str:
+    return unique("app")
+
+
+@pytest.fixture
+def out(broker: KafkaBroker) -> str:
+    return broker.create_topic(unique("out"), 2).name
+
+
+def write(broker: KafkaBroker, permit: KafkaPermit, batch: int, topic: str, **by_task: bytes) -> int:
+    """Have tasks write a record each, in one transaction; return how many were written."""
+    with broker.begin_writing(permit, batch) as writing:
+        for task, value in by_task.items():
+            writing.send(task, topic, 0, [(b"k", value, 5, None)])
+        writing.commit()
+        return writing.records
+
+
+def values(broker: KafkaBroker, topic: str) -> list[bytes | None]:
+    """Return what is committed, when nothing is open any more."""
+    settled(broker, topic)
+    return [record.value for record in broker.records(topic)]
+
+
+def test_what_tasks_write_is_there_when_it_is_committed(broker: KafkaBroker, app: str, out: str) -> None:
+    permit = broker.permit(broker.begin_run(app, "x"))
+
+    assert write(broker, permit, 0, out, a=b"a0", b=b"b0") == 2
+    assert write(broker, permit, 1, out, a=b"a1") == 1
+
+    assert values(broker, out) == [b"a0", b"b0", b"a1"]
+
+
+def test_a_process_keeps_its_producer_open(broker: KafkaBroker, app: str, out: str) -> None:
+    permit = broker.permit(broker.begin_run(app, "x"))
+    write(broker, permit, 0, out, a=b"0")
+    first = broker._tasks._idle[permit.run]
+
+    write(broker, permit, 1, out, a=b"1")
+
+    assert len(first) == 1
+    assert broker._tasks._idle[permit.run] == first
+
+
+def test_a_permit_goes_to_other_processes(kafka: DevBroker, broker: KafkaBroker, app: str, out: str) -> None:
+    permit = pickle.loads(pickle.dumps(broker.permit(broker.begin_run(app, "x"))))
+
+    with KafkaBroker(kafka.address) as worker:
+        write(worker, permit, 0, out, a=b"0")
+
+    assert values(broker, out) == [b"0"]
+
+
+def test_a_task_that_has_written_its_part_of_a_batch_does_not_write_it_again(
+    broker: KafkaBroker, elsewhere: KafkaBroker, app: str, out: str
+) -> None:
+    run = broker.begin_run(app, "x")
+    permit = broker.permit(run)
+    write(broker, permit, 0, out, a=b"a0", b=b"b0")
+    broker.write_batch(run, 0, [], {})
+    write(broker, permit, 1, out, a=b"a1")  # and then the application died, so that b did not
+
+    elsewhere.begin_run(app, "x")  # and died, too
+    again = elsewhere.begin_run(app, "x")
+    permit = elsewhere.permit(again)
+
+    assert write(elsewhere, permit, 0, out, a=b"a0 again", b=b"b0 again") == 0
+    assert write(elsewhere, permit, 1, out, a=b"a1 again", b=b"b1") == 1
+    assert elsewhere.write_batch(again, 1, [], {}) is True
+    assert write(elsewhere, permit, 2, out, a=b"a2", b=b"b2") == 2
+    assert values(broker, out) == [b"a0", b"b0", b"a1", b"b1", b"a2", b"b2"]
+
+
+def test_in_another_lineage_the_same_batch_is_another_one(broker: KafkaBroker, app: str, out: str) -> None:
+    write(broker, broker.permit(broker.begin_run(app, "x")), 0, out, a=b"x")
+
+    write(broker, broker.permit(broker.begin_run(app, "y")), 0, out, a=b"y")
+
+    assert values(broker, out) == [b"x", b"y"]
+
+
+def test_markers_of_many_batches_are_found(broker: KafkaBroker, app: str, out: str) -> None:
+    run = broker.begin_run(app, "x")
+    permit = broker.permit(run)
+    names = [f"task{number}" for number in range(150)]
+
+    write(broker, permit, 0, out, **dict.fromkeys(names, b"0"))
+
+    assert broker.last_batch(app) == ("x", -1)
+    assert set(broker.permit(broker.begin_run(app, "x")).done) == set(names)
+
+
+# -- other runs --------------------------------------------------------------------------------------------------------
+
+
+def test_tasks_of_an_older_run_are_refused(broker: KafkaBroker, elsewhere: KafkaBroker, app: str, out: str) -> None:
+    older = broker.permit(broker.begin_run(app, "x"))
+    write(broker, older, 0, out, a=b"0")
+    newer = elsewhere.permit(elsewhere.begin_run(app, "x"))
+
+    with pytest.raises(SupersededError, match="was started again elsewhere"):
+        write(broker, older, 1, out, a=b"older")
+
+    assert write(elsewhere, newer, 1, out, a=b"newer") == 1
+    assert values(broker, out) == [b"0", b"newer"]
+
+
+def test_a_run_that_begins_in_the_middle_of_a_transaction_takes_it_back(
+    broker: KafkaBroker, elsewhere: KafkaBroker, app: str, out: str
+) -> None:
+    older = broker.permit(broker.begin_run(app, "x"))
+
+    def write_slowly() -> Run:
+        with broker.begin_writing(older, 0) as writing:
+            writing.send("a", out, 0, [(b"k", b"older", 5, None)])
+            began = flushed_and_then(writing, elsewhere, app)
+            with pytest.raises(SupersededError, match="was started again elsewhere"):
+                writing.commit()
+        return began
+
+    newer = elsewhere.permit(write_slowly())
+
+    assert write(elsewhere, newer, 0, out, a=b"newer") == 1
+    assert values(broker, out) == [b"newer"]
+
+
+def flushed_and_then(writing: TaskWriting, elsewhere: KafkaBroker, app: str) -> Run:
+    """Begin another run when a transaction is with the broker."""
+    assert writing._producer is not None
+    writing._producer.flush()
+    return elsewhere.begin_run(app, "x")
+
+
+def test_what_the_broker_has_let_through_is_waited_for(
+    broker: KafkaBroker, elsewhere: KafkaBroker, app: str, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task's commit, and the next run that begins: the one that comes first wins, and both see it the same way."""
+    older = broker.permit(broker.begin_run(app, "x"))
+    commit = Transactions.commit
+    began: list[Run] = []
+
+    def late(producer: Transactions) -> None:
+        if producer.id is not None and producer.id != app and not began:
+            began.append(elsewhere.begin_run(app, "x"))  # its offsets are in, it only has to say so
+        commit(producer)
+
+    monkeypatch.setattr(Transactions, "commit", late)
+
+    with pytest.raises(SupersededError):
+        write(broker, older, 0, out, a=b"older")
+
+    newer = elsewhere.permit(began[0])
+    assert write(elsewhere, newer, 0, out, a=b"newer") == 1
+    assert values(broker, out) == [b"newer"]
+
+
+def leave_open(address: str, permit: KafkaPermit, topic: str, written: Event) -> None:
+    """Be a worker that is killed in the middle of its transaction."""
+    with KafkaBroker(address) as broker, broker.begin_writing(permit, 0) as writing:
+        writing.send("a", topic, 0, [(b"k", b"open", 5, None)] * 1_000)
+        assert writing._producer is not None
+        writing._producer.flush()
+        written.set()
+        time.sleep(PATIENCE_SECONDS)
+
+
+def test_what_a_killed_worker_left_open_is_taken_back_by_the_next_run(
+    kafka: DevBroker, broker: KafkaBroker, app: str, out: str
+) -> None:
+    permit = broker.permit(broker.begin_run(app, "x"))
+    processes = multiprocessing.get_context("spawn")
+    written = processes.Event()
+    process = processes.Process(target=leave_open, args=(kafka.address, permit, out, written))
+    process.start()
+    assert written.wait(PATIENCE_SECONDS)
+    process.kill()
+    process.join()
+    end = broker.end_offsets(out)[0]
+    assert broker.plan_batch({out: {0: 0}}, None)[out][0] < end  # it is open
+
+    again = broker.permit(broker.begin_run(app, "x"))
+
+    assert settled(broker, out)[0] > end  # that it was aborted is written down behind it
+    assert write(broker, again, 0, out, a=b"0") == 1
+    assert values(broker, out) == [b"0"]
+
+
+def test_a_run_that_the_broker_has_not_heard_of_can_be_begun_again(
+    kafka: DevBroker, broker: KafkaBroker, app: str, out: str
+) -> None:
+    with KafkaBroker(kafka.address, **{"session.timeout.ms": 6_000}) as silent:
+        permit = silent.permit(silent.begin_run(app, "x"))
+        silent._runs.end(app)  # as if asleep
+        wait_until(lambda: not broker_knows_member(kafka, app), "the member is still there")
+
+    with pytest.raises(UnavailableError, match="has not heard of it for longer than its session may be silent"):
+        write(broker, permit, 0, out, a=b"0")
+
+    assert write(broker, broker.permit(broker.begin_run(app, "x")), 0, out, a=b"0") == 1
+    assert values(broker, out) == [b"0"]
+
+
+def broker_knows_member(kafka: DevBroker, group: str) -> bool:
+    with KafkaBroker(kafka.address) as broker:
+        client = broker._admin().client
+        return bool(client.describe_consumer_groups([group])[group].result().members)
+
+
+# -- what fails --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_committed_is_taken_back(broker: KafkaBroker, app: str, out: str) -> None:
+    permit = broker.permit(broker.begin_run(app, "x"))
+
+    with broker.begin_writing(permit, 0) as writing:
+        writing.send("a", out, 0, [(b"k", b"half", 5, None)])
+
+    assert write(broker, permit, 0, out, a=b"whole") == 1
+    assert values(broker, out) == [b"whole"]
+
+
+def test_a_record_that_is_refused_is_told_and_none_of_the_transaction_is_there(
+    broker: KafkaBroker, app: str, out: str
+) -> None:
+    permit = broker.permit(broker.begin_run(app, "x"))
+
+    with pytest.raises(TopicError, match=f"cannot write to topic '{out}'.*Message size too large"):
+        write(broker, permit, 0, out, a=b"a", b=bytes(2_000_000))
+
+    assert write(broker, permit, 0, out, a=b"a", b=b"b") == 2
+    assert values(broker, out) == [b"a", b"b"]
+
+
+def test_without_transactions_records_are_there_at_once(broker: KafkaBroker, app: str, out: str) -> None:
+    permit = broker.permit(broker.begin_run(app, "x", exactly_once=False))
+
+    assert write(broker, permit, 0, out, a=b"0") == 1
+
+    assert [record.value for record in broker.records(out)] == [b"0"]
+    assert [offset for offset in broker.end_offsets(out).values() if offset] == [1]  # and no end of a transaction
