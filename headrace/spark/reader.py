@@ -18,6 +18,7 @@ from headrace.brokers.engine import EngineBroker, shared
 from headrace.errors import TopicError
 from headrace.spark.blocks import SCHEMA, Block, Report, Stretch, Tick, encode
 from headrace.spark.routing import FOR_THE_WRITER
+from headrace.task.collector import keep_what_there_is
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -200,6 +201,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
+        keep_what_there_is()
         positions: Positions = {}
         for stretch, _ in partition.stretches:
             positions.setdefault(stretch.topic, {})[stretch.partition] = stretch.end

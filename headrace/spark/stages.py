@@ -15,7 +15,7 @@ from headrace.spark.blocks import SCHEMA, Input, Stretch, Tick, decode, encode
 from headrace.spark.epochs import Head
 from headrace.spark.reader import batch_of
 from headrace.spark.stage import Application, StatelessStage, run_stateful
-from headrace.task.collector import collector_paused
+from headrace.task.collector import collector_paused, keep_what_there_is
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,6 +38,7 @@ class Packed:
         if found is None:
             _applications.clear()  # of an earlier run
             found = _applications[self._name] = pickle.loads(self._data)
+            keep_what_there_is()
         return found
 
 

@@ -26,3 +26,18 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+_kept = False
+
+
+def keep_what_there_is() -> None:
+    """Once in a process: what it has by now, its modules above all, is not looked through any more.
+
+    Spark has its workers collect after every task: over all modules that takes longer than a small batch.
+    """
+    global _kept
+    if not _kept:
+        _kept = True
+        gc.collect()
+        gc.freeze()
