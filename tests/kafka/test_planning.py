@@ -61,7 +61,7 @@ class Batches:
 
     sizes: list[int]
     requests: list[int]
-    """How often the broker was asked for each of them."""
+    """How often the broker was asked for each of them; for the first, and for the second ahead of it."""
 
 
 def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], limit: int) -> Batches:
@@ -93,6 +93,8 @@ def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], l
         assert max(taken) >= reached
         reached = max(taken)
         result.sizes.append(len(taken))
+        if broker._planner._foreseen is not None:
+            broker._planner._foreseen[1].result()  # what comes next is planned already
         result.requests.append(asked.call_count)
         at = ends
 
@@ -162,7 +164,7 @@ def test_partitions_of_uneven_rates_are_cut_at_one_time(broker: KafkaBroker) -> 
 
     assert sum(found.sizes) == 40_303
     assert len(found.sizes) < 20  # they are rather full
-    assert found.requests[0] < 10
+    assert found.requests[0] < 15
     assert sum(found.requests) / len(found.requests) < 5
 
 
@@ -171,7 +173,7 @@ def test_records_that_come_evenly_take_one_request_more_than_to_see_how_many_the
 
     found = planned(broker, {filled(broker, *parts): parts}, 3_000)
 
-    assert found.requests[0] <= 5
+    assert found.requests[0] <= 5 + 3
     assert sum(found.requests) / len(found.requests) < 3
 
 

@@ -21,6 +21,8 @@ from headrace.brokers.kafka.transactions import STEP, transaction_ms
 from headrace.errors import StreamsError, TopicError
 
 _FEW = 64
+_SHOWS_SECONDS = 2.0
+"""How soon what was committed shows."""
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -69,9 +71,26 @@ class Markers:
         self._admin = admin
 
     def last(self, application_id: str) -> Marker | None:
-        """Return the last marker that is committed."""
-        known = self._known(application_id, self._find(application_id))
+        """Return the last marker that is committed; one that is just being so is waited for, a moment."""
+        topic = self._find(application_id)
+        if topic is None:
+            return None
+        until = time.monotonic() + _SHOWS_SECONDS
+        while self._is_pending(application_id, topic) and time.monotonic() < until:
+            time.sleep(STEP / 5)
+        known = self._known(application_id, topic)
         return None if known is None else known.marker
+
+    def _is_pending(self, application_id: str, topic: topics.Topic) -> bool:
+        """Tell whether a batch is about to be in."""
+        committed, end = self._ends(topic)
+        return any(row[2] == application_id.encode() for row in self._uncommitted(topic, committed, end))
+
+    def _ends(self, topic: topics.Topic) -> tuple[int, int]:
+        """Return where what is committed ends, and where everything does."""
+        admin = self._admin()
+        committed = topics.end_offsets(admin, topic, read_committed=True)[0]
+        return committed, topics.end_offsets(admin, topic)[0]
 
     def settled(self, application_id: str, end_transaction: Callable[[str], None]) -> Known | None:
         """Return what is known when no transaction is open any more; those that a writer left open are ended."""
@@ -81,9 +100,7 @@ class Markers:
         until = time.monotonic() + self._connection.patience + transaction_ms(self._connection) / 1000
         ended: set[str] = set()
         while True:
-            admin = self._admin()
-            committed = topics.end_offsets(admin, topic, read_committed=True)[0]
-            end = topics.end_offsets(admin, topic)[0]
+            committed, end = self._ends(topic)
             if committed == end:
                 return self._known(application_id, topic)
             if time.monotonic() > until:
@@ -91,7 +108,7 @@ class Markers:
                     f"topic '{topic.name}': a transaction has been open for too long, and its producer is gone. Hint: "
                     "Kafka's kafka-transactions.sh shows it (find-hanging) and ends it (abort)"
                 )
-            for writer in sorted(self._writers(topic.name, committed, end) - ended):
+            for writer in sorted(self._writers(topic, committed, end) - ended):
                 end_transaction(writer)
                 ended.add(writer)
             time.sleep(STEP / 5)
@@ -102,15 +119,16 @@ class Markers:
         except TopicError:
             return None
 
-    def _writers(self, topic: str, start: int, end: int) -> set[str]:
+    def _writers(self, topic: topics.Topic, start: int, end: int) -> set[str]:
         """Return whose transactions of tasks are open, or were a moment ago."""
-        rows = self._rows(topic, start, end, **{"isolation.level": "read_uncommitted"})
+        rows = self._uncommitted(topic, start, end)
         values = [row[3] for row in rows if (row[2] or b"").startswith(task_key(""))]
         return {msgspec.json.decode(value, type=TaskMarker).writer for value in values if value is not None}
 
-    def _known(self, application_id: str, topic: topics.Topic | None) -> Known | None:
-        if topic is None:
-            return None
+    def _uncommitted(self, topic: topics.Topic, start: int, end: int) -> Iterator[Row]:
+        return self._rows(topic.name, start, end, **{"isolation.level": "read_uncommitted"})
+
+    def _known(self, application_id: str, topic: topics.Topic) -> Known | None:
         admin = self._admin()
         first = topics.first_offsets(admin, topic)[0]
         end = topics.end_offsets(admin, topic, read_committed=True)[0]

@@ -22,16 +22,16 @@ _SHORTEST_MS = 6_000
 _POLL_MS = 86_400_000
 
 
-def join(connection: Connection, application_id: str, topic: str, session_ms: int | None = None) -> Consumer:
+def join(connection: Connection, application_id: str, topic: str, session_ms: int = _SESSION_MS) -> Consumer:
     """Become the member; it reads nothing. Its topic is one that is there, for a group must have one."""
-    given = number(connection.settings, "session.timeout.ms", _SESSION_MS)
+    session_ms = number(connection.settings, "session.timeout.ms", session_ms)
     patience, doing = Patience(connection), f"join the group '{application_id}'"
     group = connection.consumer(
         **{
             "group.id": application_id,
             "group.instance.id": application_id,
-            "session.timeout.ms": session_ms or given,
-            "max.poll.interval.ms": max(_POLL_MS, given),
+            "session.timeout.ms": session_ms,
+            "max.poll.interval.ms": max(_POLL_MS, session_ms),
             "error_cb": patience,
         }
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import isqrt
 from time import monotonic, sleep
@@ -17,6 +17,7 @@ from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.topics import list_offsets
+from headrace.errors import HeadraceError
 
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition."""
@@ -69,6 +70,8 @@ class Planner:
     def __init__(self, connection: Connection, admin: Callable[[], Admin]) -> None:
         self._admin = admin
         self._reader = RangeReader(connection, **{"fetch.message.max.bytes": 64 << 10})
+        self._ahead = ThreadPoolExecutor(1)
+        self._foreseen: tuple[Ends, Future[Ends]] | None = None
         self._last: Ends = {}
         self._by_records = False
         self._last_time = self._last_step = 0
@@ -76,12 +79,33 @@ class Planner:
     def plan(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends."""
         begin = _places(start)
-        ends = _not_before(begin, self.committed_ends(begin))
-        if limit is not None and _size(begin, ends) > limit:
-            if begin != self._last:
-                ends = _not_before(begin, self.wait_until_settled(begin, _TRANSACTION_SHOWS))
-            ends = self._cut(begin, ends, limit)
+        if limit is None:
+            return _by_topic(_not_before(begin, self.committed_ends(begin)))
+        ends = self._foreseen_from(begin)
+        if ends is None:
+            ends = self._plan(begin, limit)
+        if ends == self._last:  # more is waiting: while this batch runs there is time to see where the next one ends
+            self._foreseen = ends, self._ahead.submit(self._plan, ends, limit)
         return _by_topic(ends)
+
+    def _plan(self, begin: Ends, limit: int) -> Ends:
+        ends = _not_before(begin, self.committed_ends(begin))
+        if _size(begin, ends) <= limit:
+            return ends
+        if begin != self._last:
+            ends = _not_before(begin, self.wait_until_settled(begin, _TRANSACTION_SHOWS))
+        return self._cut(begin, ends, limit)
+
+    def _foreseen_from(self, begin: Ends) -> Ends | None:
+        """Return the batch that was planned ahead, if it is this one."""
+        if self._foreseen is None:
+            return None
+        (where, planned), self._foreseen = self._foreseen, None
+        try:
+            ends = planned.result()
+        except HeadraceError:  # it may be gone by now
+            return None
+        return ends if where == begin and ends == self._last else None  # else there may be more by now
 
     def missing(self, start: Offsets) -> dict[str, dict[int, int]]:
         """Return where to go on in the partitions whose records from these offsets on were deleted unread."""
@@ -111,6 +135,7 @@ class Planner:
 
     def close(self) -> None:
         """Let go of the connections."""
+        self._ahead.shutdown(wait=False, cancel_futures=True)
         self._reader.close()
 
     def _cut(self, begin: Ends, ends: Ends, limit: int) -> Ends:

@@ -6,6 +6,7 @@ they put out, and one in the process that drives them, which says in the end tha
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,9 +30,10 @@ _TRANSACTION_MS = 60_000
 _UNKNOWN_TOPIC_MS = 10_000  # a topic that is new may not be known everywhere yet
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 _REPLACED = (KafkaError.FENCED_INSTANCE_ID,)
-_FORGOTTEN = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION)
+_FORGOTTEN = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.INVALID_PRODUCER_ID_MAPPING)
 _WRONG_BEFORE = (KafkaError._STATE, KafkaError._FATAL)  # the client takes no more records, after another error
 _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+_REFUSED = re.compile(r"ProduceRequest for (\S+) \[\d+\] ")  # what a transaction says of records that were not taken
 _SETTINGS = {
     "linger.ms": 5,
     "queue.buffering.max.messages": 1_000_000,
@@ -60,7 +62,8 @@ class Transactions:
         """The partitions of records without a key, by topic."""
         self._begun = 0.0
         """When the transaction was begun. By the clock: a machine that sleeps sleeps on, but its transaction ends."""
-        self._written: set[str] = set()
+        self._written: set[tuple[str, int]] = set()
+        """The topics and partitions that were written to."""
         self._failed: KafkaError | None = None
         """Why a record was not taken."""
         self._failed_topic: str | None = None
@@ -103,7 +106,7 @@ class Transactions:
         partitions: Callable[[str], int],
     ) -> None:
         """Write records to a topic partition; without a partition the keys decide."""
-        self._written.add(topic)
+        self._written.add((topic, partition or 0))
         if any(record[2] == 0 for record in records):
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
@@ -114,12 +117,13 @@ class Transactions:
                 mine = [record for record, place in zip(records, chosen) if place == one]
                 self.send(topic, one, mine, partitions)
             return
-        produce, note = self.producer.produce, self._note
+        produce: Any = self.producer.produce
+        # A transaction says itself what was not taken; to be told of each record takes as long as writing it.
+        note = self._note if self.id is None else None
         for sent, (key, value, timestamp, headers) in enumerate(records):
-            said: Any = headers or None
             while True:
                 try:
-                    produce(topic, value, key, partition, on_delivery=note, timestamp=timestamp, headers=said)
+                    produce(topic, value, key, partition, note, timestamp=timestamp, headers=headers or None)
                     break
                 except BufferError:  # its queue is full
                     waiting = len(self.producer)
@@ -196,12 +200,29 @@ class Transactions:
         if any(_is_fenced(one) or one.code() in _FORGOTTEN for one in (problem, self._failed) if one is not None):
             return self._fenced(problem)
         if self._failed is None:
+            self._failed, self._failed_topic = self._refused(problem)
+        if self._failed is None:
             return self._explained_as_a_whole(problem, "write a batch")
         topic = self._failed_topic
         return explained(self._failed, self._connection, f"write to topic '{topic}'", topic, "Write")
 
+    def _refused(self, problem: KafkaError) -> tuple[KafkaError | None, str | None]:
+        """Return why a record was not taken, and for which topic, if that was the problem."""
+        refused = _REFUSED.match(problem.str())
+        if refused is not None:
+            return KafkaError(problem.code()), refused[1]
+        if problem.code() == KafkaError._INCONSISTENT:  # of the client itself, which does not say more
+            with suppress(KafkaException):
+                known = self.producer.list_topics(timeout=self._connection.patience).topics
+                for topic, partition in sorted(self._written):
+                    if topic not in known or partition not in known[topic].partitions:
+                        return KafkaError(KafkaError._UNKNOWN_PARTITION), topic
+        return None, None
+
     def _explained_as_a_whole(self, problem: KafkaError, doing: str) -> Exception:
-        return explained_in_batch(problem, self._connection, doing, self._application_id, self._written)
+        return explained_in_batch(
+            problem, self._connection, doing, self._application_id, {topic for topic, _ in self._written}
+        )
 
     def _fenced(self, problem: KafkaError) -> Exception:
         """Tell whether there is a newer run, or the broker has given this one up."""
