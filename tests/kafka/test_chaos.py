@@ -14,7 +14,7 @@ from tools.chaos import QUICK_BROKER, Round
 def test_killed_and_superseded_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
     with DevBroker(tmp_path / "kafka", free_port(), settings=QUICK_BROKER) as kafka:
         chaos = Round("windowed", tmp_path, random.Random(5), records=900, kafka=kafka)
-        kills, problems = chaos.run(["before-commit", "after-commit", "zombie", "broker"])
+        kills, problems = chaos.run(["after-send", "after-task-commit", "after-commit", "zombie", "broker"])
 
     assert problems == []
-    assert sorted(kills) == ["after-commit", "before-commit", "broker", "zombie"]
+    assert sorted(kills) == ["after-commit", "after-send", "after-task-commit", "broker", "zombie"]

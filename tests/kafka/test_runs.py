@@ -524,7 +524,7 @@ def test_a_forgotten_application_begins_anew(
 
 def test_what_is_not_the_applications_is_left_alone(broker: KafkaBroker, app: str, out: str) -> None:
     longer = f"{app}-b"
-    kept = [TopicInfo(f"{longer}-counts-changelog", 1, compact=True), TopicInfo(f"{longer}-commits", 1, compact=True)]
+    kept = [TopicInfo(f"{longer}-counts-changelog", 1, compact=True), TopicInfo(f"{longer}-commits", 2, compact=True)]
     broker.begin_run(app, "x", changelogs=[TopicInfo(f"{app}-counts-changelog", 1, compact=True)])
     other = broker.begin_run(longer, "x", changelogs=kept[:1])
     results = broker.create_topic(f"{app}-results")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from multiprocessing.synchronize import Event
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
 
 from headrace.brokers.engine import Run
 from headrace.brokers.kafka.broker import KafkaBroker
@@ -105,6 +106,22 @@ def test_a_task_that_has_written_its_part_of_a_batch_does_not_write_it_again(
     assert elsewhere.write_batch(again, 1, [], {}) is True
     assert write(elsewhere, permit, 2, out, a=b"a2", b=b"b2") == 2
     assert values(broker, out) == [b"a0", b"b0", b"a1", b"b1", b"a2", b"b2"]
+
+
+def test_no_tool_shows_a_lag_for_what_refuses_older_runs(
+    kafka: DevBroker, broker: KafkaBroker, app: str, out: str
+) -> None:
+    run = broker.begin_run(app, "x")
+    permit = broker.permit(run)
+    for batch in range(3):
+        write(broker, permit, batch, out, a=b"%d" % batch)
+        broker.write_batch(run, batch, [], {out: {0: 5}})
+
+    with KafkaBroker(kafka.address) as other:
+        groups = other._admin().client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(app)])
+        offsets = {(at.topic, at.partition): at.offset for at in groups[app].result().topic_partitions}
+    assert offsets == {(out, 0): 5, (f"{app}-commits", 1): 0}
+    assert broker.end_offsets(f"{app}-commits")[1] == 0
 
 
 def test_in_another_lineage_the_same_batch_is_another_one(broker: KafkaBroker, app: str, out: str) -> None:

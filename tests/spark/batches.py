@@ -98,7 +98,7 @@ class BatchEngine:
             for task, blocks in mine.items():
                 state = self.states.setdefault(task, DictState())
                 inputs = [block for data in blocks if isinstance(block := decode(data), Input | Stretch | Tick)]
-                passed += _encoded(run_stateful(self.application, task, inputs, state))
+                passed += _encoded(run_stateful(self.application, task, inputs, state, 0))
             rows = passed
         made = [decode(data) for _, data in rows]
         for block in made:
@@ -117,7 +117,7 @@ class BatchEngine:
         self.run_batch([(task, encode(Tick(now))) for task in self.application.units])
 
     def _stateless(self, rows: list[tuple[int, bytes]], level: int) -> Iterator[tuple[int, bytes]]:
-        stage = StatelessStage(self.application)
+        stage = StatelessStage(self.application, 0)
         for task, data in rows:
             unit = self.application.units[task][0] if task >= 0 else None
             block = decode(data) if unit is not None and unit.level == level and not unit.stateful else None

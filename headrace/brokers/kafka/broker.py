@@ -16,7 +16,7 @@ from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.consuming import Reader, Reading
-from headrace.brokers.kafka.markers import commits_topic
+from headrace.brokers.kafka.markers import PARTITIONS, commits_topic
 from headrace.brokers.kafka.planning import Planner
 from headrace.brokers.kafka.producing import RecordWriter, choose, rows_of
 from headrace.brokers.kafka.ranges import RangeReader
@@ -161,7 +161,7 @@ class KafkaBroker:
         replication_factor: int = -1,
     ) -> Run:
         """Begin a run of an application: from now on no earlier one can write."""
-        internal = [*changelogs, TopicInfo(commits_topic(application_id), 1, compact=True)]
+        internal = [*changelogs, TopicInfo(commits_topic(application_id), PARTITIONS, compact=True)]
         make_topics(self._admin(), internal, replication_factor)
         return self._runs.begin(application_id, lineage, exactly_once=exactly_once)
 

@@ -7,7 +7,7 @@ the next batch it has written already. All of them are written in the transactio
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,6 +20,8 @@ from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.transactions import STEP, transaction_ms
 from headrace.errors import StreamsError, TopicError
 
+PARTITIONS = 2
+"""Markers are in the first one. The second stays empty: tasks commit the offset 0 there, so that no tool shows a lag."""
 _FEW = 64
 _SHOWS_SECONDS = 2.0
 """How soon what was committed shows."""
@@ -162,8 +164,3 @@ def _folded(application_id: str, rows: Iterator[Row]) -> Known | None:
             if task.lineage == known.marker.lineage and task.batch > known.marker.batch:
                 known.done[key.removeprefix(task_key("")).decode()] = task.batch
     return known
-
-
-def done_in(known: Known | None, lineage: str) -> Mapping[str, int]:
-    """Return what tasks have written of a lineage's next batch."""
-    return known.done if known is not None and known.marker.lineage == lineage else {}

@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition
 
 from headrace.brokers.engine import Run, WrittenRecord
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.markers import TaskMarker, commits_topic, task_key
+from headrace.brokers.kafka.markers import PARTITIONS, TaskMarker, commits_topic, task_key
 from headrace.brokers.kafka.transactions import Transactions
 
 
@@ -105,8 +105,7 @@ class TaskWriting:
         with producer.explaining():
             producer.flush()  # so that a later run finds the markers, and waits
             if member is not None:
-                place = TopicPartition(commits_topic(run.application_id), 0, self._batch + 1)
-                producer.send_offsets([place], member)
+                producer.send_offsets([TopicPartition(commits_topic(run.application_id), PARTITIONS - 1, 0)], member)
             producer.commit()
         self._producer = None
         self._writers.give_back(self._permit, producer)
