@@ -21,7 +21,7 @@ from headrace.brokers.kafka.transactions import STEP, transaction_ms
 from headrace.errors import StreamsError, TopicError
 
 PARTITIONS = 2
-"""Markers are in the first one. The second stays empty: tasks commit the offset 0 there, so that no tool shows a lag."""
+"""Markers are in the first one. The second stays empty: tasks commit the offset 0 there, for no tool to show a lag."""
 _FEW = 64
 _SHOWS_SECONDS = 2.0
 """How soon what was committed shows."""
