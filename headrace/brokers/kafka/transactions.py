@@ -118,12 +118,13 @@ class Transactions:
                 self.send(topic, one, mine, partitions)
             return
         produce: Any = self.producer.produce
-        # A transaction says itself what was not taken; to be told of each record takes as long as writing it.
+        # Two things that each take as long as the writing itself: to be told of each record, where a transaction says
+        # what was not taken; and arguments by their names (on_delivery has two).
         note = self._note if self.id is None else None
         for sent, (key, value, timestamp, headers) in enumerate(records):
             while True:
                 try:
-                    produce(topic, value, key, partition, note, timestamp=timestamp, headers=headers or None)
+                    produce(topic, value, key, partition, note, None, timestamp, headers or None)
                     break
                 except BufferError:  # its queue is full
                     waiting = len(self.producer)
