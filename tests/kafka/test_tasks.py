@@ -2,6 +2,7 @@
 
 import multiprocessing
 import pickle
+import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.synchronize import Event
@@ -10,9 +11,11 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
 from headrace.brokers.engine import Run
+from headrace.brokers.kafka import transactions
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.tasks import KafkaPermit, TaskWriting
 from headrace.brokers.kafka.transactions import Transactions
+from headrace.brokers.kafka.waiting import answered
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
 from tests.kafka.naming import unique
@@ -282,6 +285,24 @@ def test_a_record_that_is_refused_is_told_and_none_of_the_transaction_is_there(
 
     assert write(broker, permit, 0, out, a=b"a", b=b"b") == 2
     assert values(broker, out) == [b"a", b"b"]
+
+
+def test_a_client_that_does_not_come_back_is_given_up(
+    broker: KafkaBroker, app: str, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    permit = broker.permit(broker.begin_run(app, "x"))
+    write(broker, permit, 0, out, a=b"0")
+    released = threading.Event()
+    monkeypatch.setattr(transactions, "answered", lambda call, seconds: answered(released.wait, 0.1))
+
+    with pytest.raises(UnavailableError, match="cannot commit the offsets: no answer from localhost:"):
+        write(broker, permit, 1, out, a=b"1")
+
+    released.set()
+    monkeypatch.undo()
+    again = broker.permit(broker.begin_run(app, "x"))
+    assert write(broker, again, 1, out, a=b"1 again") == 1
+    assert values(broker, out) == [b"0", b"1 again"]
 
 
 def test_without_transactions_records_are_there_at_once(broker: KafkaBroker, app: str, out: str) -> None:

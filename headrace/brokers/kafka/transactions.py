@@ -20,10 +20,12 @@ from headrace.brokers.engine import WrittenRecord
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.producing import choose
 from headrace.brokers.kafka.settings import number
-from headrace.brokers.kafka.waiting import Patience
-from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained, explained_in_batch
+from headrace.brokers.kafka.waiting import Patience, answered
+from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained, explained_in_batch, no_answer
 from headrace.errors import StreamsError, SupersededError, TopicError, UnavailableError
 
+OFFSETS_SECONDS = 10.0
+"""How long the broker may take to commit offsets."""
 STEP = 0.1  # seconds between two looks at a client's errors
 _MANY = 5_000
 _TRANSACTION_MS = 60_000
@@ -147,12 +149,15 @@ class Transactions:
 
     def send_offsets(self, offsets: Iterable[TopicPartition], group: Any) -> None:
         """Have offsets of a group committed together with the records, if its member may do so still."""
-        places = list(offsets)
-        self._insist(
-            self.producer,
-            "commit the offsets",
-            lambda timeout: self.producer.send_offsets_to_transaction(places, group, timeout),
-        )
+        places, doing = list(offsets), "commit the offsets"
+
+        def call(timeout: float) -> None:
+            # librdkafka may never come back from this one when the group's broker was away, whatever the timeout is:
+            # github.com/confluentinc/librdkafka/issues/5456 and 5511.
+            if not answered(lambda: self.producer.send_offsets_to_transaction(places, group, timeout), OFFSETS_SECONDS):
+                raise no_answer(self._connection, doing, self._patience.last)
+
+        self._insist(self.producer, doing, call)
 
     def commit(self) -> None:
         """End the batch."""

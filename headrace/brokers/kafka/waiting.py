@@ -6,7 +6,9 @@ collected, and a call that waits looks at them.
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 
 from confluent_kafka import KafkaError
 
@@ -53,3 +55,24 @@ class Patience:
         """Raise when there is a broker, but it does not let this client in."""
         if self.last is not None and self.last.code() in (*NOT_LET_IN, *NOT_SECURE):
             raise explained(self.last, self._connection, doing)
+
+
+def answered(call: Callable[[], object], seconds: float) -> bool:
+    """Call, in a thread of its own, and tell whether it came back in time; what it raises is raised here."""
+    raised: list[BaseException] = []
+    is_back = threading.Event()
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            is_back.set()
+
+    threading.Thread(target=run, name="headrace-call", daemon=True).start()
+    if not is_back.wait(seconds):
+        return False
+    if raised:
+        raise raised[0]
+    return True
