@@ -24,7 +24,7 @@ _HELP = {
     "batch_source_seconds": "Of that, reading, over all workers.",
     "batch_process_seconds": "Of that, processing records, over all workers.",
     "batch_state_seconds": "Of that, restoring and keeping state, over all workers.",
-    "batch_write_seconds": "Of that, writing the outputs.",
+    "batch_write_seconds": "Of that, writing the outputs, over all workers where they write.",
 }
 
 
@@ -69,7 +69,7 @@ class Metrics:
             values["batch_source_seconds"] = sums.get("source_seconds", 0)
             values["batch_process_seconds"] = sums.get("process_seconds", 0)
             values["batch_state_seconds"] = sums.get("state_seconds", 0)
-            values["batch_write_seconds"] = write_seconds
+            values["batch_write_seconds"] = write_seconds + sums.get("write_seconds", 0)
             self._recent.append((time.monotonic(), sums.get("records_read", 0) if written else 0))
 
     def batches(self) -> float:

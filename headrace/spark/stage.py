@@ -106,11 +106,12 @@ class Outgoing:
         self._application, self._batch = application, batch
         self._writing: Writing | None = None
         self._made: set[str] = set()
+        self._seconds = 0.0
 
-    @property
-    def records(self) -> int:
-        """How many records were written here."""
-        return 0 if self._writing is None else self._writing.records
+    def numbers(self) -> dict[str, float]:
+        """Return how many records were written here, and how long that took."""
+        records = 0 if self._writing is None else self._writing.records
+        return {"records_written": records, "write_seconds": self._seconds}
 
     def send(self, task: str, blocks: Iterable[tuple[int, Block]]) -> list[tuple[int, Block]]:
         """Write a task's records for the broker; return what else it has, for Spark to take."""
@@ -127,9 +128,11 @@ class Outgoing:
     def commit(self) -> None:
         """Have all that was written there for others."""
         if self._writing is not None:
+            started = perf_counter()
             crash_point("after-send")
             self._writing.commit()
             crash_point("after-task-commit")
+            self._seconds += perf_counter() - started
 
     def __enter__(self) -> Outgoing:
         return self
@@ -139,7 +142,7 @@ class Outgoing:
             self._writing.__exit__(*error)
 
     def _write(self, task: str, block: Output) -> None:
-        application = self._application
+        application, started = self._application, perf_counter()
         if self._writing is None:
             self._writing = application.broker.begin_writing(application.permit, self._batch)
         if block.partition < 0 and block.topic not in self._made:  # only a record has named it
@@ -147,6 +150,7 @@ class Outgoing:
             application.broker.ensure_topics({block.topic: config.num_partitions}, config.replication_factor)
             self._made.add(block.topic)
         self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)
+        self._seconds += perf_counter() - started
 
 
 def run_stateful(
@@ -205,13 +209,14 @@ def _run_stateful(
         outgoing.commit()
     plan = application.plan
     own = [lane for lane in lanes if lane.topic in plan.readers and lane.topic not in plan.internal]
+    written = outgoing.numbers()
     numbers = {
+        **written,
         "records_read": sum(len(lane.records) for lane in own),
-        "records_written": outgoing.records,
         "dropped_records": dropped,
         "source_seconds": read - restored,
         "state_seconds": restored - started + kept - processed,
-        "process_seconds": processed - read + perf_counter() - kept,
+        "process_seconds": processed - read + perf_counter() - kept - written["write_seconds"],
         "state_bytes": image.total_bytes(),
         "log_bytes": log.logged_bytes,
     }
@@ -289,14 +294,14 @@ class StatelessStage:
         """Commit what was written, and say what was done, if anything was."""
         if self._has_failed:
             return
+        self._numbers["process_seconds"] -= self._outgoing.numbers()["write_seconds"]  # it was sent between pages
         try:
             self._outgoing.commit()
         except Exception as error:
             yield FOR_THE_WRITER, failed(error)
         if self._tasks:
             self._numbers["dropped_records"] = sum(task.dropped_records for task in self._tasks.values())
-            self._numbers["records_written"] = self._outgoing.records
-            yield FOR_THE_WRITER, Report("stateless tasks", dict(self._numbers))
+            yield FOR_THE_WRITER, Report("stateless tasks", self._numbers | self._outgoing.numbers())
 
     def __enter__(self) -> StatelessStage:
         return self
