@@ -52,7 +52,7 @@ PARTITIONS = 2
 TRANSACTION_MS = 10_000
 QUICK_BROKER = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}
 """A broker that was killed comes back as soon as the controller has given it up."""
-IN_WORKERS = ("after-read", "mid-task", "after-state-write", *POINTS_WHERE_TASKS_WRITE)
+IN_WORKERS = ("after-read", "mid-task", "after-state-write")
 Results = dict[bytes | None, list[tuple[bytes | None, int]]]
 """By key, the values and timestamps in their order."""
 Made = tuple[str, bytes, bytes, int]
@@ -169,7 +169,7 @@ class Round:
 
         It dies the `first` time that it comes to the point, as a whole, or else at some other.
         """
-        alone = not first and point in IN_WORKERS and self.rng.random() < 0.5
+        alone = not first and point in (*IN_WORKERS, *POINTS_WHERE_TASKS_WRITE) and self.rng.random() < 0.5
         counter = self.folder / f"passed-{sum(kills.values())}"
         environment = dict(os.environ)
         # A worker that dies alone does not end the application: it can be killed several times.

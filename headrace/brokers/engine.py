@@ -108,6 +108,9 @@ class EngineBroker(Broker, Protocol):
     ) -> Run:
         """Begin a run of an application: from now on no earlier one can write."""
 
+    def end_run(self, run: Run) -> None:
+        """Let go of what is open for a run that writes no more; the application can be begun again at any time."""
+
     def run_number(self, application_id: str) -> int:
         """Return the number of an application's latest run; 0 when there was none."""
 

@@ -140,6 +140,9 @@ class LocalBroker:
         """Begin a run of an application: from now on no earlier one can write."""
         return local_runs.begin_run(self._file, application_id, lineage)
 
+    def end_run(self, run: Run) -> None:
+        """Do nothing: a run has nothing open."""
+
     def run_number(self, application_id: str) -> int:
         """Return the number of an application's latest run; 0 when there was none."""
         return local_runs.run_number(self._file, application_id)

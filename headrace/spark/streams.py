@@ -359,6 +359,8 @@ class Streams:
             outputs = [topic for topic in written if isinstance(topic, str)]
             with suppress(HeadraceError):  # it is committed all the same
                 self._prepared.broker.wait_until_visible(set(outputs) - self._topology.internal_topics.keys())
+        if self._running is not None and self._prepared is not None:
+            self._prepared.broker.end_run(self._running.run)
         self._folder.unlock()
         if error is not None:
             self._set_state(StreamsState.PENDING_ERROR)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.brokers import Broker, connect
+from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.dev.kafka_broker import DevBroker, free_port
+from tests.kafka.naming import unique
 from tests.kafka.secured import SecuredBroker, secured_broker
 
 # A broker that was killed comes back as soon as the controller has given up its predecessor. Compaction is soon, and so
@@ -29,10 +30,23 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
 
 
 @pytest.fixture
-def broker(kafka: DevBroker) -> Iterator[Broker]:
+def broker(kafka: DevBroker) -> Iterator[KafkaBroker]:
     """Connect to the broker."""
-    with connect(kafka.address) as broker:
+    with KafkaBroker(kafka.address) as broker:
         yield broker
+
+
+@pytest.fixture
+def elsewhere(kafka: DevBroker) -> Iterator[KafkaBroker]:
+    """Connect as another process would."""
+    with KafkaBroker(kafka.address) as broker:
+        yield broker
+
+
+@pytest.fixture
+def app() -> str:
+    """Name an application."""
+    return unique("app")
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,7 @@ class Both:
             StreamsConfig(
                 application_id=application,
                 bootstrap_servers=self.address,
+                kafka={"session.timeout.ms": 6_000},
                 state_dir=str(self.folder / "headrace"),
                 statestore_cache_max_bytes=0,
                 commit_interval_ms=10,

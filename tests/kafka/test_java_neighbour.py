@@ -15,6 +15,7 @@ from headrace.dev.kafka_broker import DevBroker
 from tests.kafka.naming import unique
 from tests.kafka.neighbour import Neighbour, build, console_consumer, is_built, what_is_missing
 from tests.kafka.side_by_side import PARTITIONS, Both
+from tests.kafka.transactions import has_member, wait_until
 from tests.registry import SchemaRegistry
 from tests.spark.applications import caught_up, wait_for
 
@@ -188,6 +189,7 @@ def test_java_goes_on_with_the_state_and_the_positions_of_headrace(both: Both, c
     # The last test of what was counted: it counts on.
     both.settled(counted.changelog)
     both.produce(counted.words, *((key, word, at + 1000) for key, word, at in WORDS))
+    wait_until(lambda: not has_member(both.address, counted.application), "Headrace is still in the group")
 
     both.java.run("counts", counted.application, **{"in": counted.words, "out": counted.ours})
 

@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from unittest.mock import patch
 
@@ -22,12 +22,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 Ends = dict[str, dict[int, int]]
 BEGIN = 1_700_000_000_000
 HOUR = 3_600_000
-
-
-@pytest.fixture
-def broker(kafka: DevBroker) -> Iterator[KafkaBroker]:
-    with KafkaBroker(kafka.address) as broker:
-        yield broker
 
 
 @pytest.fixture

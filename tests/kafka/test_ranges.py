@@ -24,12 +24,6 @@ MANY = 60_000
 
 
 @pytest.fixture
-def broker(kafka: DevBroker) -> Iterator[KafkaBroker]:
-    with KafkaBroker(kafka.address) as broker:
-        yield broker
-
-
-@pytest.fixture
 def reader(kafka: DevBroker) -> Iterator[RangeReader]:
     reader = RangeReader(Connection(kafka.address))
     yield reader

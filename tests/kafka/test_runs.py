@@ -2,7 +2,7 @@
 
 import multiprocessing
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -26,24 +26,6 @@ from tests.kafka.transactions import settled, wait_until, write_and_wait
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
 MANY = 20_000
-
-
-@pytest.fixture
-def broker(kafka: DevBroker) -> Iterator[KafkaBroker]:
-    with KafkaBroker(kafka.address) as broker:
-        yield broker
-
-
-@pytest.fixture
-def elsewhere(kafka: DevBroker) -> Iterator[KafkaBroker]:
-    """Connect as another process would."""
-    with KafkaBroker(kafka.address) as broker:
-        yield broker
-
-
-@pytest.fixture
-def app() -> str:
-    return unique("app")
 
 
 @pytest.fixture

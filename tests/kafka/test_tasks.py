@@ -4,7 +4,6 @@ import multiprocessing
 import pickle
 import threading
 import time
-from collections.abc import Iterator
 from multiprocessing.synchronize import Event
 
 import pytest
@@ -19,27 +18,9 @@ from headrace.brokers.kafka.waiting import answered
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
 from tests.kafka.naming import unique
-from tests.kafka.transactions import PATIENCE_SECONDS, settled, wait_until
+from tests.kafka.transactions import PATIENCE_SECONDS, has_member, settled, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
-
-
-@pytest.fixture
-def broker(kafka: DevBroker) -> Iterator[KafkaBroker]:
-    with KafkaBroker(kafka.address) as broker:
-        yield broker
-
-
-@pytest.fixture
-def elsewhere(kafka: DevBroker) -> Iterator[KafkaBroker]:
-    """Connect as another process would."""
-    with KafkaBroker(kafka.address) as broker:
-        yield broker
-
-
-@pytest.fixture
-def app() -> str:
-    return unique("app")
 
 
 @pytest.fixture
@@ -247,19 +228,13 @@ def test_a_run_that_the_broker_has_not_heard_of_can_be_begun_again(
     with KafkaBroker(kafka.address, **{"session.timeout.ms": 6_000}) as silent:
         permit = silent.permit(silent.begin_run(app, "x"))
         silent._runs.end(app)  # as if asleep
-        wait_until(lambda: not broker_knows_member(kafka, app), "the member is still there")
+        wait_until(lambda: not has_member(kafka.address, app), "the member is still there")
 
     with pytest.raises(UnavailableError, match="has not heard of it for longer than its session may be silent"):
         write(broker, permit, 0, out, a=b"0")
 
     assert write(broker, broker.permit(broker.begin_run(app, "x")), 0, out, a=b"0") == 1
     assert values(broker, out) == [b"0"]
-
-
-def broker_knows_member(kafka: DevBroker, group: str) -> bool:
-    with KafkaBroker(kafka.address) as broker:
-        client = broker._admin().client
-        return bool(client.describe_consumer_groups([group])[group].result().members)
 
 
 # -- what fails --------------------------------------------------------------------------------------------------------

@@ -51,3 +51,9 @@ def settled(broker: KafkaBroker, topic: str) -> dict[int, int]:
         lambda: broker.plan_batch(start, None)[topic] == broker.end_offsets(topic), f"'{topic}' has an open transaction"
     )
     return broker.end_offsets(topic)
+
+
+def has_member(address: str, group: str) -> bool:
+    """Tell whether a group has a member whose session is not over."""
+    client = Connection(address).admin()  # which must live until it has answered
+    return bool(client.describe_consumer_groups([group])[group].result(PATIENCE_SECONDS).members)

@@ -165,6 +165,10 @@ class KafkaBroker:
         make_topics(self._admin(), internal, replication_factor)
         return self._runs.begin(application_id, lineage, exactly_once=exactly_once)
 
+    def end_run(self, run: Run) -> None:
+        """Let go of what is open for a run; its session in the group is over a while later."""
+        self._runs.end(run.application_id, run)
+
     def run_number(self, application_id: str) -> int:
         """Return the number of an application's latest run; 0 when there was none."""
         marker = self._runs.marker(application_id)

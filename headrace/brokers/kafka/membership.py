@@ -15,8 +15,8 @@ from headrace.brokers.kafka.transactions import STEP
 from headrace.brokers.kafka.waiting import Patience
 from headrace.brokers.kafka.wording import explained_in_batch
 
-_SESSION_MS = 300_000
-"""How long a run may be silent. It may be long: who takes its place need not wait for that."""
+_SESSION_MS = 45_000
+"""How long a run may be silent, as for Kafka's own clients. The next run need not wait for that, but others have to."""
 _SHORTEST_MS = 6_000
 """The shortest session that a broker allows, unless it was told otherwise."""
 _POLL_MS = 86_400_000

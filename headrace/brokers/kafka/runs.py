@@ -94,9 +94,11 @@ class Runs:
         member = session.group.consumer_group_metadata() if session.exactly_once else None
         return KafkaPermit(run, member, session.marker.batch, session.marker.done)
 
-    def end(self, application_id: str) -> None:
-        """Let go of what this process has open for an application."""
-        self._sessions.pop(application_id, None)
+    def end(self, application_id: str, run: Run | None = None) -> None:
+        """Let go of what this process has open for an application, or for one run of it."""
+        session = self._sessions.get(application_id)
+        if session is not None and run in (None, session.run):
+            del self._sessions[application_id]
 
     def close(self) -> None:
         """Let go of everything."""
