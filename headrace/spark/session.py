@@ -120,8 +120,6 @@ def _settings(config: StreamsConfig) -> dict[str, str]:
         # Above that, PySpark would send a function as a broadcast variable, which stateful stages do not load.
         "spark.broadcast.UDFCompressionThreshold": "2047m",
         "spark.executorEnv.PYTHONHASHSEED": "0",
-        # Over TCP a worker waits for what it is to read, 40 ms each time, until the last piece is acknowledged.
-        "spark.python.unix.domain.socket.enabled": "true",
         **_SQL_SETTINGS,
     }
     if is_local(config.master):
