@@ -13,8 +13,8 @@ from tools.chaos import QUICK_BROKER, Round
 @pytest.mark.xdist_group("processes")
 def test_killed_and_superseded_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
     with DevBroker(tmp_path / "kafka", free_port(), settings=QUICK_BROKER) as kafka:
-        chaos = Round("windowed", tmp_path, random.Random(5), records=900, kafka=kafka)
-        kills, problems = chaos.run(["after-send", "after-task-commit", "after-commit", "zombie", "broker"])
+        chaos = Round("windowed", tmp_path, random.Random(5), records=3_000, kafka=kafka)
+        kills, problems = chaos.run(["after-send", "broker", "after-task-commit", "after-commit", "zombie"])
 
     assert problems == []
     assert sorted(kills) == ["after-commit", "after-send", "after-task-commit", "broker", "zombie"]
