@@ -3,7 +3,7 @@
     python -m tools.chaos --rounds 10 --seed 7        (or: make chaos ROUNDS=10 SEED=7)
     python -m tools.chaos --broker kafka              (or: make chaos BROKER=kafka)
 
-A round makes records for one of three topologies and runs it in a process of its own, which is killed with kill -9: at
+A round makes records for one of four topologies and runs it in a process of its own, which is killed with kill -9: at
 the points named in headrace/spark/crash.py, alone or with the worker that gets there, or at any moment. It is started
 again until it has come to its end. Then its output is compared, key by key, with what the test driver makes of the same
 records: nothing may be lost, doubled or out of order.
@@ -58,6 +58,13 @@ Results = dict[bytes | None, list[tuple[bytes | None, int]]]
 Made = tuple[str, bytes, bytes, int]
 
 
+def mapped() -> Topology:
+    """Take values apart: no store at all."""
+    builder = StreamsBuilder()
+    builder.stream("left", value_serde=serdes.String).flat_map_values(lambda text: text.split("-")).to("out")
+    return builder.build()
+
+
 def windowed() -> Topology:
     """Count per key in windows of 50 ms."""
     builder = StreamsBuilder()
@@ -90,9 +97,14 @@ def two_levels() -> Topology:
     return builder.build()
 
 
-TOPOLOGIES: dict[str, Callable[[], Topology]] = {"windowed": windowed, "joined": joined, "two-levels": two_levels}
-INPUTS = {"windowed": ["left"], "joined": ["left", "right", "rows"], "two-levels": ["left"]}
-OUTPUTS = {"windowed": ["out"], "joined": ["out"], "two-levels": ["out", "words"]}
+TOPOLOGIES: dict[str, Callable[[], Topology]] = {
+    "windowed": windowed,
+    "joined": joined,
+    "two-levels": two_levels,
+    "mapped": mapped,
+}
+INPUTS = {"windowed": ["left"], "joined": ["left", "right", "rows"], "two-levels": ["left"], "mapped": ["left"]}
+OUTPUTS = {"windowed": ["out"], "joined": ["out"], "two-levels": ["out", "words"], "mapped": ["out"]}
 
 
 @dataclass
@@ -179,9 +191,9 @@ class Round:
         process = self._popen(environment, *([] if alone else ["--take-along"]))
         if point == "zombie":
             kills[point] += 1
-            return self._zombie(process)
+            return self._zombie(process, first)
         if point in ("broker", "frozen broker"):
-            return self._without_broker(process, point, kills)
+            return self._without_broker(process, point, kills, first)
         try:
             if point == "any moment":
                 try:
@@ -198,13 +210,22 @@ class Round:
             return False
         return self._ended(status)
 
-    def _without_broker(self, process: subprocess.Popen[bytes], point: str, kills: Counter[str]) -> bool:
+    def _wait_a_while(self, process: subprocess.Popen[bytes], first: bool) -> None:
+        """Let the application run until its first batch is done, or for some seconds."""
+        done = self.folder / "state" / "chaos" / "checkpoint" / "commits"
+        before = set(done.glob("[0-9]*"))
+        until = time.monotonic() + (300 if first else self.rng.uniform(6, 14))
+        while process.poll() is None and time.monotonic() < until:
+            if first and set(done.glob("[0-9]*")) - before:
+                return
+            time.sleep(0.02)
+
+    def _without_broker(self, process: subprocess.Popen[bytes], point: str, kills: Counter[str], first: bool) -> bool:
         """Let the application be without its broker for a while, again and again; it is to go on by itself."""
         assert self.kafka is not None
         try:
             for _ in range(self.rng.randrange(1, 4)):
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(self.rng.uniform(6, 14))
+                self._wait_a_while(process, first)
                 if process.poll() is not None:
                     break
                 kills[point] += 1
@@ -224,12 +245,11 @@ class Round:
         finally:
             with_rest(process.pid)
 
-    def _zombie(self, process: subprocess.Popen[bytes]) -> bool:
+    def _zombie(self, process: subprocess.Popen[bytes], first: bool) -> bool:
         """Freeze the application, start another one, and wake the first while that runs or when it has ended."""
         other: subprocess.Popen[bytes] | None = None
         try:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(self.rng.uniform(6, 14))
+            self._wait_a_while(process, first)
             if process.poll() is not None:
                 return self._ended(process.returncode)
             os.killpg(process.pid, signal.SIGSTOP)
@@ -241,9 +261,9 @@ class Round:
                 other.wait(self.rng.uniform(0, 20))
             os.killpg(process.pid, signal.SIGCONT)
             status = other.wait(300)
-            first = process.wait(300)
-            if first not in (0, 1):
-                raise SystemExit(f"the application that was woken ended with status {first}: see above")
+            woken = process.wait(300)
+            if woken not in (0, 1):
+                raise SystemExit(f"the application that was woken ended with status {woken}: see above")
             return self._ended(status) if status != 1 else False
         finally:
             for started in (process, other):

@@ -1,6 +1,7 @@
 """Applications on a real broker."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from headrace import (
 )
 from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker
-from headrace.errors import UnavailableError
+from headrace.errors import TaskError, UnavailableError
 from tests.kafka.naming import unique
 from tests.spark.applications import Place, caught_up, wait_for
 
@@ -106,6 +107,27 @@ def test_clean_up_deletes_internal_topics_and_begins_at_the_beginning(place: OnK
         assert sorted(name for name in broker.topics() if name.startswith(place.name)) == [place.counts, place.lines]
     place.word_count().run(until_caught_up=True)
     wait_for(lambda: len(place.read(place.counts, serdes.Long)) == 2, "the result to come again", 20, every=0.1)
+
+
+def test_a_step_that_fails_leaves_nothing_of_its_task_and_nothing_twice(place: OnKafka) -> None:
+    place.create(place.lines, place.counts)
+    place.produce(place.lines, ("k", "1", 1000), ("k", "x", 1001), ("k", "3", 1002))
+
+    def app(parse: Callable[[str], int]) -> Streams:
+        builder = StreamsBuilder()
+        builder.stream(place.lines, value_serde=serdes.String).map_values(parse).to(
+            place.counts, value_serde=serdes.Long
+        )
+        return Streams(builder.build(), place.config)
+
+    with pytest.raises(TaskError, match="invalid literal for int"):
+        app(int).run(until_caught_up=True)
+    assert place.read(place.counts, serdes.Long) == []
+
+    app(lambda text: int(text.replace("x", "2"))).run(until_caught_up=True)
+
+    written = [("k", 1, 1000), ("k", 2, 1001), ("k", 3, 1002)]
+    wait_for(lambda: place.read(place.counts, serdes.Long) == written, "the numbers", 20, every=0.1)
 
 
 def test_at_least_once_writes_without_a_transaction(place: OnKafka) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -35,7 +34,7 @@ class Marker(msgspec.Struct, frozen=True):
     batch: int
     positions: dict[str, dict[int, int]] = {}
     done: dict[str, int] = {}
-    """By task, a later batch that it has written: an earlier run did not come to that batch's end."""
+    """By task, a later batch that it has written already."""
 
 
 class TaskMarker(msgspec.Struct, frozen=True):
@@ -45,14 +44,6 @@ class TaskMarker(msgspec.Struct, frozen=True):
     batch: int
     writer: str
     """The id of its transaction: so that somebody else can end it."""
-
-
-@dataclass
-class Known:
-    """The last marker, and what tasks have written since."""
-
-    marker: Marker
-    done: dict[str, int] = field(default_factory=dict)
 
 
 def commits_topic(application_id: str) -> str:
@@ -80,8 +71,7 @@ class Markers:
         until = time.monotonic() + _SHOWS_SECONDS
         while self._is_pending(application_id, topic) and time.monotonic() < until:
             time.sleep(STEP / 5)
-        known = self._known(application_id, topic)
-        return None if known is None else known.marker
+        return self._known(application_id, topic)
 
     def _is_pending(self, application_id: str, topic: topics.Topic) -> bool:
         """Tell whether a batch is about to be in."""
@@ -94,7 +84,7 @@ class Markers:
         committed = topics.end_offsets(admin, topic, read_committed=True)[0]
         return committed, topics.end_offsets(admin, topic)[0]
 
-    def settled(self, application_id: str, end_transaction: Callable[[str], None]) -> Known | None:
+    def settled(self, application_id: str, end_transaction: Callable[[str], None]) -> Marker | None:
         """Return what is known when no transaction is open any more; those that a writer left open are ended."""
         topic = self._find(application_id)
         if topic is None:
@@ -130,7 +120,7 @@ class Markers:
     def _uncommitted(self, topic: topics.Topic, start: int, end: int) -> Iterator[Row]:
         return self._rows(topic.name, start, end, **{"isolation.level": "read_uncommitted"})
 
-    def _known(self, application_id: str, topic: topics.Topic) -> Known | None:
+    def _known(self, application_id: str, topic: topics.Topic) -> Marker | None:
         admin = self._admin()
         first = topics.first_offsets(admin, topic)[0]
         end = topics.end_offsets(admin, topic, read_committed=True)[0]
@@ -151,16 +141,16 @@ class Markers:
             reader.close()
 
 
-def _folded(application_id: str, rows: Iterator[Row]) -> Known | None:
-    known: Known | None = None
+def _folded(application_id: str, rows: Iterator[Row]) -> Marker | None:
+    """Return the last marker, with what tasks have written since."""
+    marker: Marker | None = None
     for _, _, key, value, _, _ in rows:
-        if value is None:
+        if key is None or value is None:
             continue
         if key == application_id.encode():
             marker = msgspec.json.decode(value, type=Marker)
-            known = Known(marker, dict(marker.done))
-        elif known is not None and key is not None:
+        elif marker is not None:
             task = msgspec.json.decode(value, type=TaskMarker)
-            if task.lineage == known.marker.lineage and task.batch > known.marker.batch:
-                known.done[key.removeprefix(task_key("")).decode()] = task.batch
-    return known
+            if task.lineage == marker.lineage and task.batch > marker.batch:
+                marker.done[key.removeprefix(task_key("")).decode()] = task.batch
+    return marker

@@ -5,8 +5,6 @@ The member has the application's name: whoever joins under it takes the place of
 
 from __future__ import annotations
 
-from typing import Any
-
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headrace.brokers.kafka.connection import Connection
@@ -14,6 +12,7 @@ from headrace.brokers.kafka.settings import number
 from headrace.brokers.kafka.transactions import STEP
 from headrace.brokers.kafka.waiting import Patience
 from headrace.brokers.kafka.wording import explained_in_batch
+from headrace.errors import HeadraceError
 
 _SESSION_MS = 45_000
 """How long a run may be silent, as for Kafka's own clients. The next run need not wait for that, but others have to."""
@@ -41,7 +40,7 @@ def join(connection: Connection, application_id: str, topic: str, session_ms: in
         consumer.assign([])
         joined.append(True)
 
-    def refused(error: KafkaError) -> Any:
+    def refused(error: KafkaError) -> HeadraceError:
         return explained_in_batch(error, connection, doing, application_id, ())
 
     try:

@@ -11,11 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import is_whole
@@ -23,7 +21,7 @@ from headrace.brokers.engine import NO_BATCH, Offsets, Run, Written, WrittenReco
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.markers import Known, Marker, Markers, commits_topic
+from headrace.brokers.kafka.markers import Marker, Markers, commits_topic
 from headrace.brokers.kafka.membership import join, leave_soon
 from headrace.brokers.kafka.tasks import KafkaPermit
 from headrace.brokers.kafka.transactions import STEP, Transactions, superseded
@@ -79,8 +77,7 @@ class Runs:
         self.end(application_id)
         producer = Transactions(self._connection, application_id, application_id if exactly_once else None)
         group = join(self._connection, application_id, commits_topic(application_id))
-        known = self._settled(application_id)
-        marker = _next_run(known, lineage)
+        marker = _next_run(self._settled(application_id), lineage)
         run = Run(application_id, marker.run, lineage)
         session = Session(run, producer, group, marker)
         self._write(session, marker, (), {}, lambda topic: 1)
@@ -116,26 +113,27 @@ class Runs:
             self._settled(application_id)
         for name in sorted(mine):
             topics.delete_topic(admin, name)
-        self._about_group(application_id, "delete", lambda client: client.delete_consumer_groups([application_id]))
+        self._delete_group(application_id)
 
-    def _settled(self, application_id: str) -> Known | None:
+    def _settled(self, application_id: str) -> Marker | None:
         def end(writer: str) -> None:
             Transactions(self._connection, application_id, writer)  # whoever has that id now, its transaction is over
 
         return self._markers.settled(application_id, end)
 
-    def _about_group(self, application_id: str, doing: str, ask: Callable[[AdminClient], dict[str, Any]]) -> Any:
-        """Ask for something about an application's group; return None when there is no such group."""
+    def _delete_group(self, application_id: str) -> None:
+        """Delete an application's group with its offsets, if there is one, as soon as it has no member."""
         admin, until = self._admin(), time.monotonic() + self._connection.patience
+        doing = f"delete the group '{application_id}'"
         while True:
             try:
-                return admin.answer(ask(admin.client)[application_id], f"{doing} the group '{application_id}'")
+                admin.answer(admin.client.delete_consumer_groups([application_id])[application_id], doing)
+                return
             except KafkaException as error:
                 code = error.args[0].code()
                 if code == KafkaError.GROUP_ID_NOT_FOUND:
-                    return None
+                    return
                 if code not in _NOT_YET or time.monotonic() > until:
-                    doing = f"{doing} the group '{application_id}'"
                     raise explained(error.args[0], self._connection, doing) from None
             time.sleep(STEP)
 
@@ -201,14 +199,13 @@ class Runs:
         session.producer.send(commits_topic(application_id), 0, [record], lambda topic: 1)
 
 
-def _next_run(known: Known | None, lineage: str) -> Marker:
+def _next_run(last: Marker | None, lineage: str) -> Marker:
     """Return the marker of a run that begins."""
-    if known is None:
+    if last is None:
         return Marker(1, lineage, NO_BATCH)
-    last = known.marker
     if last.lineage != lineage:
         return Marker(last.run + 1, lineage, NO_BATCH, last.positions)
-    return Marker(last.run + 1, lineage, last.batch, last.positions, known.done)
+    return msgspec.structs.replace(last, run=last.run + 1)
 
 
 def make_topics(admin: Admin, wanted: Iterable[TopicInfo], replication_factor: int) -> None:

@@ -10,7 +10,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ from headrace.brokers.kafka.waiting import Patience, answered
 from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained, explained_in_batch, no_answer
 from headrace.errors import StreamsError, SupersededError, TopicError, UnavailableError
 
-OFFSETS_SECONDS = 10.0
+_OFFSETS_SECONDS = 10.0
 """How long the broker may take to commit offsets."""
 STEP = 0.1  # seconds between two looks at a client's errors
 _MANY = 5_000
@@ -69,6 +69,7 @@ class Transactions:
         self._failed: KafkaError | None = None
         """Why a record was not taken."""
         self._failed_topic: str | None = None
+        self._is_over = False
         self.producer = self._open()
 
     def _open(self) -> Producer:
@@ -154,7 +155,9 @@ class Transactions:
         def call(timeout: float) -> None:
             # librdkafka may never come back from this one when the group's broker was away, whatever the timeout is:
             # github.com/confluentinc/librdkafka/issues/5456 and 5511.
-            if not answered(lambda: self.producer.send_offsets_to_transaction(places, group, timeout), OFFSETS_SECONDS):
+            if not answered(
+                lambda: self.producer.send_offsets_to_transaction(places, group, timeout), _OFFSETS_SECONDS
+            ):
                 raise no_answer(self._connection, doing, self._patience.last)
 
         self._insist(self.producer, doing, call)
@@ -166,12 +169,22 @@ class Transactions:
         else:
             self.flush()
 
-    def explaining(self) -> _Explaining:
-        """Return what turns an error of the statements under it into one that helps, and takes the batch back."""
-        return _Explaining(self)
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Turn an error of the statements under it into one that helps, and take the batch back."""
+        try:
+            yield
+        except BaseException as error:
+            told = self._told(error)
+            if told is error:
+                raise
+            raise told from None
 
     def give_up(self) -> None:
         """Take back what was sent, as far as the broker can be reached; the next run does the rest."""
+        if self._is_over:
+            return
+        self._is_over = True
         self.producer.purge()
         if self.id is not None:
             with suppress(KafkaException):
@@ -179,8 +192,8 @@ class Transactions:
 
     # -- what fails ---------------------------------------------------------------------------------------------------
 
-    def explain(self, error: BaseException) -> BaseException:
-        """Return the error to raise for one that has ended a batch."""
+    def _told(self, error: BaseException) -> BaseException:
+        """Give up; return the error to raise for the one that ended the batch."""
         problem = self._reason(error.args[0]) if isinstance(error, KafkaException) else None
         silent = isinstance(error, UnavailableError) and self._patience.last is None
         self.give_up()
@@ -277,20 +290,6 @@ class Transactions:
             self._patience.renew()
         self._patience.check(doing)
         return waiting
-
-
-class _Explaining:
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None:
-            told = self._transactions.explain(error)
-            if told is not error:
-                raise told from None
 
 
 def transaction_ms(connection: Connection) -> int:
