@@ -66,11 +66,11 @@ class Bench:
     def measure_rate(self, peer: Peer, work: Work, records: Sequence[Produced]) -> Outcome:
         """Send the records through a warm peer."""
         warm_up = earlier(records)
+        wanted = self._results(work, warm_up, records)  # before the time runs: it takes a core for seconds
         with self._running(peer, work) as run:
             first_output = run.warm_up(warm_up)
             run.tap.fill(run.source, records)
             began = run.tap.open()
-            wanted = self._results(work, warm_up, records)
             ended = run.wait(wanted, self._limit)
             windows = judged(work.base, wanted)
             return Outcome(
