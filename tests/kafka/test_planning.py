@@ -298,6 +298,34 @@ def test_old_records_of_transactions_get_on(kafka: DevBroker, broker: KafkaBroke
     assert batches < 15
 
 
+def test_old_records_behind_transactions_that_ended_one_after_the_other_are_cut_at_one_time(
+    kafka: DevBroker, broker: KafkaBroker
+) -> None:
+    # Kafka finds every time before now where these transactions end: in one partition some milliseconds later.
+    topic = broker.create_topic(unique("old"), 2).name
+    transactions = transactional(kafka.address, unique("test"))
+    for number in (0, 1):
+        transactions.begin_transaction()
+        transactions.produce(topic, b"", partition=number, timestamp=BEGIN - 1)
+        transactions.commit_transaction(30)
+        settled(broker, topic)
+    begin = broker.end_offsets(topic)
+    transactions.begin_transaction()
+    for time in range(BEGIN, BEGIN + 4_000):
+        transactions.produce(topic, b"", partition=time % 2, timestamp=time)
+    transactions.commit_transaction(30)
+    end = settled(broker, topic)
+    at: Ends = {topic: begin}
+    taken = []
+    while at[topic] != end:
+        ends = broker.plan_batch(at, 1_000)
+        taken.append([ends[topic][number] - at[topic][number] for number in (0, 1)])
+        at = ends
+
+    assert len(taken) < 8
+    assert all(abs(first - second) < 5 for first, second in taken)
+
+
 @pytest.mark.parametrize("aborts", [False, True], ids=["all committed", "some aborted"])
 def test_old_records_of_transactions_are_cut_at_one_time(kafka: DevBroker, broker: KafkaBroker, aborts: bool) -> None:
     rng = random.Random(5)

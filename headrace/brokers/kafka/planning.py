@@ -165,9 +165,10 @@ class Planner:
             tries += 1
         self._last_step = max(low.until - self._last_time, 1) if goes_on else 0
         self._last_time = low.until
-        if not low.size:
-            return self._cut_by_records(begin, high.ends, limit), False
-        return low.ends, self._is_misled(low, ends)
+        misled = self._is_misled(low, ends)
+        if not low.size:  # more records of one time than a batch holds
+            return self._cut_by_records(begin, ends if misled else high.ends, limit), misled
+        return low.ends, misled
 
     def _at(self, time: int, begin: Ends, ends: Ends) -> _Cut:
         """Return the batch that ends before the first record of each partition with a time or a later one."""
@@ -181,9 +182,9 @@ class Planner:
     def _is_misled(self, cut: _Cut, ends: Ends) -> bool:
         """Tell whether a partition goes on with records of before the cut. Those that seem to go on last are seen."""
         going_on = [place for place, end in ends.items() if cut.ends[place] < end]
-        for place in sorted(going_on, key=cut.later.__getitem__)[-_SEEN:]:
+        for place in sorted(going_on, key=lambda place: cut.later.get(place, 0))[-_SEEN:]:
             times = self._times(place, cut.ends[place], ends[place])
-            if times and max(time for _, time in times) < cut.time:
+            if times and max(time for _, time in times) < cut.until:
                 return True
         return False
 
