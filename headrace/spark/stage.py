@@ -99,13 +99,14 @@ class Application:
 class Outgoing:
     """What the tasks of one process put out in a batch: written here, if there is a permit, or on its way.
 
+    It is written when all of it is there: a broker gives a transaction a minute, and nobody knows how long tasks take.
     Use it in a `with`: what was written is taken back without a commit.
     """
 
     def __init__(self, application: Application, batch: int) -> None:
         self._application, self._batch = application, batch
+        self._held: list[tuple[str, Output]] = []
         self._writing: Writing | None = None
-        self._made: set[str] = set()
         self._seconds = 0.0
 
     def numbers(self) -> dict[str, float]:
@@ -114,25 +115,31 @@ class Outgoing:
         return {"records_written": records, "write_seconds": self._seconds}
 
     def send(self, task: str, blocks: Iterable[tuple[int, Block]]) -> list[tuple[int, Block]]:
-        """Write a task's records for the broker; return what else it has, for Spark to take."""
+        """Keep a task's records for the broker; return what else it has, for Spark to take."""
         if self._application.permit is None:
             return list(blocks)
         rest: list[tuple[int, Block]] = []
         for to, block in blocks:
             if isinstance(block, Output):
-                self._write(task, block)
+                self._held.append((task, block))
             else:
                 rest.append((to, block))
         return rest
 
     def commit(self) -> None:
-        """Have all that was written there for others."""
-        if self._writing is not None:
-            started = perf_counter()
-            crash_point("after-send")
-            self._writing.commit()
-            crash_point("after-task-commit")
-            self._seconds += perf_counter() - started
+        """Write what there is, and have it there for others."""
+        if not self._held:
+            return
+        application, started = self._application, perf_counter()
+        self._make_named_topics()
+        self._writing = application.broker.begin_writing(application.permit, self._batch)
+        for task, block in self._held:
+            self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)
+        self._held.clear()
+        crash_point("after-send")
+        self._writing.commit()
+        crash_point("after-task-commit")
+        self._seconds = perf_counter() - started
 
     def __enter__(self) -> Outgoing:
         return self
@@ -141,16 +148,12 @@ class Outgoing:
         if self._writing is not None:
             self._writing.__exit__(*error)
 
-    def _write(self, task: str, block: Output) -> None:
-        application, started = self._application, perf_counter()
-        if self._writing is None:
-            self._writing = application.broker.begin_writing(application.permit, self._batch)
-        if block.partition < 0 and block.topic not in self._made:  # only a record has named it
-            config = application.config
-            application.broker.ensure_topics({block.topic: config.num_partitions}, config.replication_factor)
-            self._made.add(block.topic)
-        self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)
-        self._seconds += perf_counter() - started
+    def _make_named_topics(self) -> None:
+        """Create the topics that only a record has named."""
+        config = self._application.config
+        named = {block.topic: config.num_partitions for _, block in self._held if block.partition < 0}
+        if named:
+            self._application.broker.ensure_topics(named, config.replication_factor)
 
 
 def run_stateful(
@@ -294,7 +297,6 @@ class StatelessStage:
         """Commit what was written, and say what was done, if anything was."""
         if self._has_failed:
             return
-        self._numbers["process_seconds"] -= self._outgoing.numbers()["write_seconds"]  # it was sent between pages
         try:
             self._outgoing.commit()
         except Exception as error:

@@ -1,6 +1,7 @@
 """Applications on a real broker."""
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,23 @@ def test_a_step_that_fails_leaves_nothing_of_its_task_and_nothing_twice(place: O
 
     written = [("k", 1, 1000), ("k", 2, 1001), ("k", 3, 1002)]
     wait_for(lambda: place.read(place.counts, serdes.Long) == written, "the numbers", 20, every=0.1)
+
+
+def test_a_step_may_take_longer_than_a_transaction(place: OnKafka) -> None:
+    place.settings["kafka"] = {"transaction.timeout.ms": 3_000}
+    place.create(place.lines)
+    place.produce(place.lines, *((None, str(number), 1_000 + number) for number in range(10_002)))
+
+    def slow(number: str) -> str:
+        if number == "10001":  # of the second page
+            time.sleep(5)
+        return number
+
+    builder = StreamsBuilder()
+    builder.stream(place.lines, value_serde=serdes.String).map_values(slow).to(place.counts, value_serde=serdes.String)
+    Streams(builder.build(), place.config).run(until_caught_up=True)
+
+    assert [value for _, value, _ in place.read(place.counts)] == [str(number) for number in range(10_002)]
 
 
 def test_at_least_once_writes_without_a_transaction(place: OnKafka) -> None:

@@ -20,6 +20,7 @@ def main() -> None:
         processing_guarantee=given["guarantee"],
         statestore_cache_max_bytes=given["cache"],
         num_partitions=given["partitions"],
+        max_records_per_batch=1_000_000,
     )
     Streams(topology, config).run(progress=False)
 
