@@ -230,8 +230,10 @@ def test_it_goes_on_when_the_broker_comes_back(
         app.start()
         wait_for(lambda: caught_up(app), "the first record")
         kafka.kill()
-        wait_for(lambda: "waiting for the broker" in caplog.text, "the application to find out", 120)
-        kafka.start()
+        try:
+            wait_for(lambda: "waiting for the broker" in caplog.text, "the application to find out", 120)
+        finally:
+            kafka.start()  # other tests need it, too
         place.produce(place.lines, (None, "a", 1001))
 
         wait_for(lambda: place.counted() == {"a": 2}, "the second record", 400, every=0.2)

@@ -1,10 +1,14 @@
 """Small applications over an embedded log of their own, for tests that need the real engine."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
+from traceback import format_stack
 from typing import Any
+
+from pyspark import SparkContext
 
 from headrace import Streams, StreamsBuilder, StreamsConfig, Topology, serdes
 from headrace.brokers import Broker, connect
@@ -70,8 +74,21 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = 120, eve
     """Wait until something holds; a test that waits for ever says for what."""
     deadline = monotonic() + seconds
     while not condition():
-        assert monotonic() < deadline, f"waited {seconds} s for {what}"
+        assert monotonic() < deadline, f"waited {seconds} s for {what}\n{_what_it_does()}"
         sleep(every)
+
+
+def _what_it_does() -> str:
+    """Return where the threads of this process stand, and those of Spark's that run queries and tasks."""
+    found = ["".join(format_stack(frame)) for frame in sys._current_frames().values()]
+    context = SparkContext._active_spark_context
+    if context is not None:
+        stacks: Any = context._jvm.java.lang.Thread.getAllStackTraces()  # type: ignore[union-attr]
+        for thread in stacks.keySet().toArray():
+            name = thread.getName()
+            if name.startswith(("stream execution", "Executor task")):
+                found.append("\n".join([name, *(f"  {line}" for line in stacks.get(thread))]))
+    return "\n".join(found)
 
 
 def caught_up(app: Streams) -> bool:
