@@ -162,11 +162,11 @@ class _Run:
         """Wait until all of it was put out; return when the last of it showed.
 
         To read the output takes time that the peer needs. So only where it ends is looked at, until that has stayed the
-        same for longer than ever before.
+        same for longer than ever before. A peer that has put out nothing yet has all the time there is.
         """
         began = grown = time.perf_counter()
         longest = 0.0
-        ends = self.ends()
+        first = ends = self.ends()
         while True:
             self.processes.check()
             now, found = time.perf_counter(), self.ends()
@@ -175,7 +175,8 @@ class _Run:
                 ends, grown = found, now
             elif now - grown > max(_QUIET_SECONDS, 2 * longest):
                 self.read(ends)
-                if self.output.results == wanted or now - grown > max(_GIVE_UP_SECONDS, 3 * longest):
+                gives_up = ends != first and now - grown > max(_GIVE_UP_SECONDS, 3 * longest)
+                if self.output.results == wanted or gives_up:
                     return grown
             if now - began > limit:
                 raise PeerError(f"it did not come to an end within {limit:.0f} s")

@@ -23,7 +23,7 @@ from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TaskError, UnavailableError
 from tests.kafka.naming import unique
-from tests.spark.applications import Place, caught_up, wait_for
+from tests.spark.applications import Place, caught_up, still_runs, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
@@ -231,7 +231,7 @@ def test_it_goes_on_when_the_broker_comes_back(
         wait_for(lambda: caught_up(app), "the first record")
         kafka.kill()
         try:
-            wait_for(lambda: "waiting for the broker" in caplog.text, "the application to find out", 120)
+            wait_for(lambda: still_runs(app) and "waiting for the broker" in caplog.text, "it to find out", 120)
         finally:
             kafka.start()  # other tests need it, too
         place.produce(place.lines, (None, "a", 1001))

@@ -91,12 +91,19 @@ def _what_it_does() -> str:
     return "\n".join(found)
 
 
-def caught_up(app: Streams) -> bool:
-    """Tell whether nothing is left to read; raise what ended the application."""
+def still_runs(app: Streams) -> bool:
+    """Return True, or raise what ended the application."""
     if not app.state.is_running():
         app.close()
         raise AssertionError(f"the application is {app.state.value}") from app.error
-    return not any(behind for partitions in app.metrics()["lag"].values() for behind in partitions.values())
+    return True
+
+
+def caught_up(app: Streams) -> bool:
+    """Tell whether nothing is left to read; raise what ended the application."""
+    return still_runs(app) and not any(
+        behind for partitions in app.metrics()["lag"].values() for behind in partitions.values()
+    )
 
 
 def _raw(text: str | None) -> bytes | None:
