@@ -166,7 +166,7 @@ class _Run:
         """
         began = grown = time.perf_counter()
         longest = 0.0
-        first = ends = self.ends()
+        before, ends = self._read, self.ends()
         while True:
             self.processes.check()
             now, found = time.perf_counter(), self.ends()
@@ -175,7 +175,7 @@ class _Run:
                 ends, grown = found, now
             elif now - grown > max(_QUIET_SECONDS, 2 * longest):
                 self.read(ends)
-                gives_up = ends != first and now - grown > max(_GIVE_UP_SECONDS, 3 * longest)
+                gives_up = ends != before and now - grown > max(_GIVE_UP_SECONDS, 3 * longest)
                 if self.output.results == wanted or gives_up:
                     return grown
             if now - began > limit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from headrace.brokers.engine import EngineBroker
 from headrace.brokers.partitioning import partition_of, partitions_of
+from headrace.config import StreamsConfig
 from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, OutputRecord, in_pieces
 from headrace.task.lanes import Causes
 
@@ -106,6 +108,13 @@ class Routes:
             self.choose_partition(topic, key, sender) if given is None else given for _, given, key, *_ in outputs
         ]
         return np.array(chosen, np.int64)
+
+
+def make_named_topics(broker: EngineBroker, config: StreamsConfig, outputs: Iterable[Output]) -> None:
+    """Create the topics that only a record has named: dead letters, and those of a function."""
+    named = {block.topic for block in outputs if block.partition < 0}
+    if named:
+        broker.ensure_topics(dict.fromkeys(sorted(named), config.num_partitions), config.replication_factor)
 
 
 _topic, _partition, _key, _value, _timestamp, _headers, _ordinal = map(itemgetter, range(7))

@@ -23,7 +23,7 @@ from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
 from headrace.spark.images import PartOfImage, image_folder, open_image
 from headrace.spark.plan import Plan, Unit
-from headrace.spark.routing import FOR_THE_WRITER, Routes
+from headrace.spark.routing import FOR_THE_WRITER, Routes, make_named_topics
 from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
@@ -131,7 +131,7 @@ class Outgoing:
         if not self._held:
             return
         application, started = self._application, perf_counter()
-        self._make_named_topics()
+        make_named_topics(application.broker, application.config, (block for _, block in self._held))
         self._writing = application.broker.begin_writing(application.permit, self._batch)
         for task, block in self._held:
             self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)
@@ -147,13 +147,6 @@ class Outgoing:
     def __exit__(self, *error: object) -> None:
         if self._writing is not None:
             self._writing.__exit__(*error)
-
-    def _make_named_topics(self) -> None:
-        """Create the topics that only a record has named."""
-        config = self._application.config
-        named = {block.topic: config.num_partitions for _, block in self._held if block.partition < 0}
-        if named:
-            self._application.broker.ensure_topics(named, config.replication_factor)
 
 
 def run_stateful(

@@ -16,6 +16,7 @@ from headrace.config import StreamsConfig
 from headrace.spark.blocks import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
 from headrace.spark.crash import crash_point
 from headrace.spark.metrics import Metrics
+from headrace.spark.routing import make_named_topics
 from headrace.task.collector import collector_paused
 from headrace.task.lanes import merge_order, taken_in
 
@@ -62,7 +63,7 @@ class Writer:
                 _log.warning("%s: %s", self._config.application_id, note)
             for topic, ends in report.positions.items():
                 positions.setdefault(topic, {}).update(ends)
-        self._make_topics(outputs)
+        make_named_topics(self._broker, self._config, outputs)
         crash_point("before-commit")
         written = self._broker.write_batch(self._run, batch, in_order(outputs), positions)
         crash_point("after-commit")
@@ -81,13 +82,6 @@ class Writer:
             elif isinstance(block, Report):
                 reports.append(block)
         return outputs, reports
-
-    def _make_topics(self, outputs: list[Output]) -> None:
-        """Make the topics that only a record has named: dead letters, and those of a function."""
-        unknown = {block.topic for block in outputs if block.partition < 0}
-        if unknown:
-            wanted = dict.fromkeys(sorted(unknown), self._config.num_partitions)
-            self._broker.ensure_topics(wanted, self._config.replication_factor)
 
 
 def in_order(outputs: list[Output]) -> Iterator[Written]:

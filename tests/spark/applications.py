@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -81,13 +82,14 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = 120, eve
 def _what_it_does() -> str:
     """Return where the threads of this process stand, and those of Spark's that run queries and tasks."""
     found = ["".join(format_stack(frame)) for frame in sys._current_frames().values()]
-    context = SparkContext._active_spark_context
+    context: Any = SparkContext._active_spark_context
     if context is not None:
-        stacks: Any = context._jvm.java.lang.Thread.getAllStackTraces()  # type: ignore[union-attr]
-        for thread in stacks.keySet().toArray():
-            name = thread.getName()
-            if name.startswith(("stream execution", "Executor task")):
-                found.append("\n".join([name, *(f"  {line}" for line in stacks.get(thread))]))
+        with suppress(Exception):  # Java may be gone
+            stacks = context._jvm.java.lang.Thread.getAllStackTraces()
+            for thread in stacks.keySet().toArray():
+                name = thread.getName()
+                if name.startswith(("stream execution", "Executor task")):
+                    found.append("\n".join([name, *(f"  {line}" for line in stacks.get(thread))]))
     return "\n".join(found)
 
 
