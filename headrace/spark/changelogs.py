@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from struct import Struct
 
 from headrace.brokers.broker import TopicInfo
 from headrace.config import StreamsConfig
+from headrace.spark.blocks import OutputRecord
 from headrace.spark.plan import Plan
 from headrace.state.image import Changes
 from headrace.topology.topology import Topology
@@ -39,18 +39,27 @@ def changelogs(topology: Topology, config: StreamsConfig, plan: Plan) -> dict[st
     return found
 
 
-def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> Iterator[tuple[bytes, bytes | None, int]]:
-    """Walk changes as (key, value, timestamp).
+def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> list[OutputRecord]:
+    """Return changes as records.
 
     What a store keeps before its value becomes the record's timestamp. Where there is none it is the start of the
     window or the end of the session, else now. Those before `floor` have expired: as with Kafka Streams it is the
     topic's retention that deletes them, and not a record.
     """
     place, timestamped = _TIMES.get(kind), kind.startswith("timestamped")
+    if place is None and timestamped:  # most stores are of this kind, and may have millions of changes
+        return [
+            (key, None, now, None)
+            if value is None
+            else (key, value[8:], time if (time := _timestamp(value)[0]) > 0 else 1, None)
+            for key, value in changes.items()
+        ]
+    entries: list[OutputRecord] = []
     for key, value in changes.items():
         time = now if place is None else _timestamp(key, len(key) - place)[0]
         if value is None and place is not None and time < floor:
             continue
         if value is not None and timestamped:
             time, value = _timestamp(value)[0], value[8:]
-        yield key, value, max(time, 1)  # Kafka's client library takes 0 for now
+        entries.append((key, value, max(time, 1), None))  # Kafka's client library takes 0 for now
+    return entries

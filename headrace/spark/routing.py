@@ -51,32 +51,28 @@ class Routes:
         for (topic, partition), mine in self._sorted(outputs, sender).items():
             caused = causes.at(np.fromiter(map(_ordinal, mine), np.int64, len(mine)))
             readers = self.tasks.get(topic)
+            if readers is None:
+                yield from for_the_writer(topic, partition, lane, index, list(map(_written, mine)), caused)
+                continue
             for number, piece in enumerate(in_pieces(RECORDS_PER_BLOCK, len(mine))):
-                times, sequences = caused.times[piece], caused.sequences[piece]
-                place = index + number
-                if readers is None:
-                    records: list[OutputRecord] = list(map(_written, mine[piece]))
-                    block = Output(topic, partition, lane, place, records, times.tobytes(), sequences.tobytes())
-                    yield FOR_THE_WRITER, block
-                else:
-                    part = mine[piece]
-                    headers = list(map(_headers, part))
-                    yield (
-                        readers[partition],
-                        Input(
-                            topic,
-                            partition,
-                            lane,
-                            place,
-                            now,
-                            list(map(_key, part)),
-                            list(map(_value, part)),
-                            np.fromiter(map(_timestamp, part), np.int64, len(part)).tobytes(),
-                            headers if any(headers) else None,
-                            times.tobytes(),
-                            sequences.tobytes(),
-                        ),
-                    )
+                part = mine[piece]
+                headers = list(map(_headers, part))
+                yield (
+                    readers[partition],
+                    Input(
+                        topic,
+                        partition,
+                        lane,
+                        index + number,
+                        now,
+                        list(map(_key, part)),
+                        list(map(_value, part)),
+                        np.fromiter(map(_timestamp, part), np.int64, len(part)).tobytes(),
+                        headers if any(headers) else None,
+                        caused.times[piece].tobytes(),
+                        caused.sequences[piece].tobytes(),
+                    ),
+                )
 
     def _sorted(self, outputs: Sequence[CausedOutput], sender: int) -> dict[tuple[str, int], Sequence[CausedOutput]]:
         """Return the outputs of each topic partition, in their order."""
@@ -108,6 +104,15 @@ class Routes:
             self.choose_partition(topic, key, sender) if given is None else given for _, given, key, *_ in outputs
         ]
         return np.array(chosen, np.int64)
+
+
+def for_the_writer(
+    topic: str, partition: int, lane: str, index: int, records: list[OutputRecord], causes: Causes
+) -> Iterator[tuple[int, Output]]:
+    """Cut records for a topic partition into blocks that no task takes."""
+    for number, piece in enumerate(in_pieces(RECORDS_PER_BLOCK, len(records))):
+        times, sequences = causes.times[piece].tobytes(), causes.sequences[piece].tobytes()
+        yield FOR_THE_WRITER, Output(topic, partition, lane, index + number, records[piece], times, sequences)
 
 
 def make_named_topics(broker: EngineBroker, config: StreamsConfig, outputs: Iterable[Output]) -> None:

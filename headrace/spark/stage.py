@@ -13,6 +13,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.engine import EngineBroker, Writing, shared
 from headrace.config import StreamsConfig
@@ -23,16 +25,15 @@ from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
 from headrace.spark.images import PartOfImage, image_folder, open_image
 from headrace.spark.plan import Plan, Unit
-from headrace.spark.routing import FOR_THE_WRITER, Routes, make_named_topics
+from headrace.spark.routing import FOR_THE_WRITER, Routes, for_the_writer, make_named_topics
 from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
 from headrace.task.collector import collector_paused
-from headrace.task.current_record import NO_HEADERS
 from headrace.task.group import TaskGroup
-from headrace.task.lanes import Lane
+from headrace.task.lanes import Causes, Lane
 from headrace.task.sources import RawRecord
-from headrace.task.task import CausedOutput, Task
+from headrace.task.task import Task
 from headrace.topology.topology import SubTopology, Topology
 
 _GENERATIONS = "#generations"
@@ -194,14 +195,15 @@ def _run_stateful(
             running.advance_wall_clock(now)
             changes, new_cells = parts.commit(running)
             outputs = running.take_caused_outputs()
-            outputs += parts.changelog(changes, new_cells, len(causes) - 1)
             dropped = running.dropped_records
         processed = perf_counter()
         if changes or new_cells != cells:
             log.commit(changes, new_cells)
         crash_point("after-state-write")
         kept = perf_counter()
-        sent = outgoing.send(str(number), application.routes.send(outputs, causes, str(number), 0, index, now))
+        lane = str(number)
+        sent = outgoing.send(lane, application.routes.send(outputs, causes, lane, 0, index, now))
+        sent += outgoing.send(lane, parts.changelog(changes, new_cells, lane, causes.end()))
         outgoing.commit()
     plan = application.plan
     own = [lane for lane in lanes if lane.topic in plan.readers and lane.topic not in plan.internal]
@@ -373,22 +375,20 @@ class _Parts:
         return changes, cells
 
     def changelog(
-        self, changes: Mapping[str, Changes], cells: Mapping[str, dict[str, Any]], ordinal: int
-    ) -> list[CausedOutput]:
-        """Return the changes of stores as records of their changelog topics, in Kafka Streams' form."""
+        self, changes: Mapping[str, Changes], cells: Mapping[str, dict[str, Any]], lane: str, cause: Causes
+    ) -> Iterator[tuple[int, Block]]:
+        """Walk the changes of stores as blocks of records for their changelog topics, in Kafka Streams' form."""
         logged = self._application.changelogs
-        if not logged:
-            return []
-        made: list[CausedOutput] = []
         for sub, partition in self._ordinary:
             view = self._view(sub, partition)
             for store in sub.stores:
-                if store in logged and changes.get(view.name_of(store)):
+                changed = changes.get(view.name_of(store))
+                if store in logged and changed:
                     kind = self._application.topology.stores[store].kind
                     floor = cells[self._key(sub, partition)].get(f"{store}/floor", 0)
-                    entries = logged_entries(changes[view.name_of(store)], kind, self._now, floor)
-                    made += ((logged[store].name, partition, *entry, NO_HEADERS, ordinal) for entry in entries)
-        return made
+                    entries = logged_entries(changed, kind, self._now, floor)
+                    causes = cause.at(np.zeros(len(entries), np.int64))
+                    yield from for_the_writer(logged[store].name, partition, lane, 0, entries, causes)
 
     def _generations(self) -> dict[str, int]:
         stores = {name for sub, _ in (*self._globals, *self._ordinary) for name in sub.stores}

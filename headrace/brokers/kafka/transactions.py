@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
+from operator import itemgetter
 from typing import Any, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -43,6 +44,7 @@ _SETTINGS = {
     "delivery.report.only.error": True,
     "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_MS,
 }
+_timestamp = itemgetter(2)
 
 
 class Transactions:
@@ -110,7 +112,7 @@ class Transactions:
     ) -> None:
         """Write records to a topic partition; without a partition the keys decide."""
         self._written.add((topic, partition or 0))
-        if any(record[2] == 0 for record in records):
+        if 0 in map(_timestamp, records):
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
             )
@@ -124,21 +126,21 @@ class Transactions:
         # Two things that each take as long as the writing itself: to be told of each record, where a transaction says
         # what was not taken; and arguments by their names (on_delivery has two).
         note = self._note if self.id is None else None
-        for sent, (key, value, timestamp, headers) in enumerate(records):
-            while True:
-                try:
-                    produce(topic, value, key, partition, note, None, timestamp, headers or None)
-                    break
-                except BufferError:  # its queue is full
-                    waiting = len(self.producer)
-                    self.producer.poll(STEP)
-                    self._check(waiting)
-                except KafkaException as error:
-                    if error.args[0].code() not in _WRONG_BEFORE:
-                        self._failed, self._failed_topic = error.args[0], topic
-                    raise
-            if sent % _MANY == 0:
-                self.producer.poll(0)
+        for start in range(0, len(records), _MANY):
+            for key, value, timestamp, headers in records[start : start + _MANY]:
+                while True:
+                    try:
+                        produce(topic, value, key, partition, note, None, timestamp, headers or None)
+                        break
+                    except BufferError:  # its queue is full
+                        waiting = len(self.producer)
+                        self.producer.poll(STEP)
+                        self._check(waiting)
+                    except KafkaException as error:
+                        if error.args[0].code() not in _WRONG_BEFORE:
+                            self._failed, self._failed_topic = error.args[0], topic
+                        raise
+            self.producer.poll(0)
 
     def flush(self) -> None:
         """Wait until all that was sent is with the broker."""
