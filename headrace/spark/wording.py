@@ -22,15 +22,18 @@ def readable(error: BaseException) -> BaseException:
     if isinstance(error, HeadraceError) or not type(error).__module__.startswith(("pyspark", "py4j")):
         return error
     text = str(error)
-    if "Python worker exited unexpectedly" in text or "Connection reset" in text:
-        return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
     lines = [line.strip() for line in text.splitlines()]
     said = [match for line in lines if (match := _PYTHON_ERROR.match(line)) and match[1] not in _OF_SPARK]
+    name, message = said[-1].groups() if said else ("", "")
+    if name in _KEPT:
+        return _KEPT[name](message)
+    if name in _OURS:
+        return StreamsError(message)
+    # After what is ours, which may tell of a broker's connection.
+    if "Python worker exited unexpectedly" in text or "Connection reset" in text:
+        return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
     if said:
-        name, message = said[-1].groups()
-        if name in _KEPT:
-            return _KEPT[name](message)
-        return StreamsError(message if name in _OURS else f"{name}: {message}")
+        return StreamsError(f"{name}: {message}")
     told = [
         _JAVA_CLASS.sub("", line) for line in lines if line and not line.startswith("An error occurred while calling")
     ]
