@@ -141,7 +141,7 @@ PEERS = {
         Peer("kafka-streams-alo", "Kafka Streams, at least once", _kafka_streams, _AT_LEAST_ONCE, caches=True),
         Peer("quix", "Quix Streams, at least once", _python("quix"), _AT_LEAST_ONCE, 2, 1_000_000, every_change=True),
         Peer("quix-eos", "Quix Streams, exactly once", _python("quix"), _EXACTLY_ONCE, 2, 1_000_000, every_change=True),
-        Peer("faust", "Faust, at least once", _python("faust"), _AT_LEAST_ONCE, 2, 400_000, every_change=True),
+        Peer("faust", "Faust, at least once", _python("faust"), _AT_LEAST_ONCE, 2, 200_000, every_change=True),
         Peer("bytewax", "Bytewax, at least once", _bytewax, _AT_LEAST_ONCE, 2, 1_000_000, every_change=True),
         Peer("pyspark", "PySpark, DataFrame, at least once", _pyspark, {"how": "native"}),
         Peer(
@@ -149,7 +149,7 @@ PEERS = {
             "PySpark, transformWithState, at least once",
             _pyspark,
             {"how": "state"},
-            most=1_000_000,
+            most=200_000,
             lacks={"W1": _NATIVE, "W5": _NATIVE},
         ),
     )
