@@ -12,7 +12,7 @@ import pytest
 from headrace import serdes
 from headrace.spark.crash import POINTS
 from tests.spark.applications import Place, wait_for
-from tools.chaos import IN_WORKERS, Round, with_rest
+from tools.chaos import IN_WORKERS, Round, end_with_rest
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
@@ -90,7 +90,7 @@ def test_a_join_runs_on_separate_executors(tmp_path: Path) -> None:
     try:
         assert process.wait(300) == 0
     finally:
-        with_rest(process.pid)
+        end_with_rest(process)
 
     assert sorted(value for _, value, _ in place.read("pairs")) == sorted(f"l{n}+r{n}" for n in range(100))
 
@@ -107,7 +107,7 @@ def test_the_word_count_goes_on_when_an_executor_is_killed(tmp_path: Path) -> No
         os.kill(executors(process.pid)[0], signal.SIGKILL)
         assert process.wait(300) == 0
     finally:
-        with_rest(process.pid)
+        end_with_rest(process)
 
     by_word: dict[str, list[int]] = {}
     for word, count, _ in place.read("counts", serdes.Long):
