@@ -47,13 +47,6 @@ def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> list[Ou
     topic's retention that deletes them, and not a record.
     """
     place, timestamped = _TIMES.get(kind), kind.startswith("timestamped")
-    if place is None and timestamped:  # most stores are of this kind, and may have millions of changes
-        return [
-            (key, None, now, None)
-            if value is None
-            else (key, value[8:], time if (time := _timestamp(value)[0]) > 0 else 1, None)
-            for key, value in changes.items()
-        ]
     entries: list[OutputRecord] = []
     for key, value in changes.items():
         time = now if place is None else _timestamp(key, len(key) - place)[0]

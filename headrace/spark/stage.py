@@ -203,7 +203,7 @@ def _run_stateful(
         kept = perf_counter()
         lane = str(number)
         sent = outgoing.send(lane, application.routes.send(outputs, causes, lane, 0, index, now))
-        sent += outgoing.send(lane, parts.changelog(changes, new_cells, lane, causes.end()))
+        sent += outgoing.send(lane, parts.changelog(changes, new_cells, lane, causes))
         outgoing.commit()
     plan = application.plan
     own = [lane for lane in lanes if lane.topic in plan.readers and lane.topic not in plan.internal]
@@ -375,7 +375,7 @@ class _Parts:
         return changes, cells
 
     def changelog(
-        self, changes: Mapping[str, Changes], cells: Mapping[str, dict[str, Any]], lane: str, cause: Causes
+        self, changes: Mapping[str, Changes], cells: Mapping[str, dict[str, Any]], lane: str, causes: Causes
     ) -> Iterator[tuple[int, Block]]:
         """Walk the changes of stores as blocks of records for their changelog topics, in Kafka Streams' form."""
         logged = self._application.changelogs
@@ -387,8 +387,8 @@ class _Parts:
                     kind = self._application.topology.stores[store].kind
                     floor = cells[self._key(sub, partition)].get(f"{store}/floor", 0)
                     entries = logged_entries(changed, kind, self._now, floor)
-                    causes = cause.at(np.zeros(len(entries), np.int64))
-                    yield from for_the_writer(logged[store].name, partition, lane, 0, entries, causes)
+                    at_the_end = causes.at(np.full(len(entries), -1))
+                    yield from for_the_writer(logged[store].name, partition, lane, 0, entries, at_the_end)
 
     def _generations(self) -> dict[str, int]:
         stores = {name for sub, _ in (*self._globals, *self._ordinary) for name in sub.stores}

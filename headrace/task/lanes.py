@@ -41,10 +41,6 @@ class Causes:
         """Return the last one, which is also the latest."""
         return int(self.times[-1]), int(self.sequences[-1])
 
-    def end(self) -> Causes:
-        """Return the last one alone."""
-        return Causes(self.times[-1:], self.sequences[-1:])
-
     def __len__(self) -> int:
         return len(self.times)
 

@@ -126,21 +126,21 @@ class Transactions:
         # Two things that each take as long as the writing itself: to be told of each record, where a transaction says
         # what was not taken; and arguments by their names (on_delivery has two).
         note = self._note if self.id is None else None
-        for start in range(0, len(records), _MANY):
-            for key, value, timestamp, headers in records[start : start + _MANY]:
-                while True:
-                    try:
-                        produce(topic, value, key, partition, note, None, timestamp, headers or None)
-                        break
-                    except BufferError:  # its queue is full
-                        waiting = len(self.producer)
-                        self.producer.poll(STEP)
-                        self._check(waiting)
-                    except KafkaException as error:
-                        if error.args[0].code() not in _WRONG_BEFORE:
-                            self._failed, self._failed_topic = error.args[0], topic
-                        raise
-            self.producer.poll(0)
+        for sent, (key, value, timestamp, headers) in enumerate(records):
+            while True:
+                try:
+                    produce(topic, value, key, partition, note, None, timestamp, headers or None)
+                    break
+                except BufferError:  # its queue is full
+                    waiting = len(self.producer)
+                    self.producer.poll(STEP)
+                    self._check(waiting)
+                except KafkaException as error:
+                    if error.args[0].code() not in _WRONG_BEFORE:
+                        self._failed, self._failed_topic = error.args[0], topic
+                    raise
+            if sent % _MANY == 0:
+                self.producer.poll(0)
 
     def flush(self) -> None:
         """Wait until all that was sent is with the broker."""
