@@ -83,12 +83,13 @@ class Output(msgspec.Struct, array_like=True, tag=1, gc=False):
 
     topic: str
     partition: int
-    """-1 when the broker is to choose: nobody knew how many there are."""
+    """-1 when the key decides, where it is written."""
     lane: str
     index: int
     records: list[OutputRecord]
-    times: bytes
-    sequences: bytes
+    times: bytes = b""
+    """Of their causes, for who puts the blocks of several tasks in order."""
+    sequences: bytes = b""
 
 
 class Report(msgspec.Struct, array_like=True, tag=2):

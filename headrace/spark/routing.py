@@ -31,6 +31,8 @@ class Routes:
     tasks: Mapping[str, Sequence[int]]
     """Of an internal topic: the task that takes each partition."""
     key_suffixes: Mapping[str, int] = field(default_factory=dict)
+    tasks_write: bool = False
+    """Whether what goes to the broker is written where tasks run: in their order, and the key decides there."""
 
     def choose_partition(self, topic: str, key: bytes | None, sender: int) -> int:
         """Return the partition a record goes to: the key's, or for a null key the one its sender has."""
@@ -49,8 +51,11 @@ class Routes:
     ) -> Iterator[tuple[int, Block]]:
         """Sort outputs by where they go, and give each destination its blocks, with the task that takes them."""
         for (topic, partition), mine in self._sorted(outputs, sender).items():
-            caused = causes.at(np.fromiter(map(_ordinal, mine), np.int64, len(mine)))
             readers = self.tasks.get(topic)
+            if readers is None and self.tasks_write:
+                yield FOR_THE_WRITER, Output(topic, partition, lane, index, list(map(_written, mine)))
+                continue
+            caused = causes.at(np.fromiter(map(_ordinal, mine), np.int64, len(mine)))
             if readers is None:
                 yield from for_the_writer(topic, partition, lane, index, list(map(_written, mine)), caused)
                 continue
@@ -99,6 +104,8 @@ class Routes:
                 return count - 1
             keys = list(map(_key, outputs))
             if None not in keys:
+                if self.tasks_write and not suffix and topic not in self.tasks:
+                    return -1
                 return np.array(partitions_of([key[:-suffix] for key in keys] if suffix else keys, count), np.int64)
         chosen = [
             self.choose_partition(topic, key, sender) if given is None else given for _, given, key, *_ in outputs

@@ -81,7 +81,7 @@ class Application:
             for topic, unit in plan.readers.items()
             if topic in plan.internal
         }
-        return Routes(plan.partitions, tasks, plan.key_suffixes)
+        return Routes(plan.partitions, tasks, plan.key_suffixes, tasks_write=self.permit is not None)
 
     @property
     def broker(self) -> EngineBroker:
@@ -132,7 +132,8 @@ class Outgoing:
         if not self._held:
             return
         application, started = self._application, perf_counter()
-        make_named_topics(application.broker, application.config, (block for _, block in self._held))
+        unplanned = [block for _, block in self._held if block.topic not in application.plan.partitions]
+        make_named_topics(application.broker, application.config, unplanned)
         self._writing = application.broker.begin_writing(application.permit, self._batch)
         for task, block in self._held:
             self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)

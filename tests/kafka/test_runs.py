@@ -204,7 +204,7 @@ def test_a_record_has_all_its_parts(broker: KafkaBroker, app: str, out: str) -> 
 
 
 def test_without_a_partition_the_key_decides_as_for_a_java_client(broker: KafkaBroker, app: str, out: str) -> None:
-    keys = [b"%d" % number for number in range(1_000)]
+    keys = [b"", *(b"%d" % number for number in range(1_000)), *(bytes([255]) * length for length in range(1, 10))]
 
     broker.write_batch(broker.begin_run(app, ""), 0, [(out, None, [(key, b"", 5, None) for key in keys])], {})
 

@@ -39,12 +39,14 @@ _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _REFUSED = re.compile(r"ProduceRequest for (\S+) \[\d+\] ")  # what a transaction says of records that were not taken
 _SETTINGS = {
     "linger.ms": 5,
+    "partitioner": "murmur2",  # as a Java client has it
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 256 << 10,
     "delivery.report.only.error": True,
     "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_MS,
 }
-_timestamp = itemgetter(2)
+_BY_KEY = -1  # the client chooses, in a fraction of the time that it takes here
+_key, _timestamp = itemgetter(0), itemgetter(2)
 
 
 class Transactions:
@@ -116,6 +118,8 @@ class Transactions:
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
             )
+        if partition is None and None not in map(_key, records):
+            partition = _BY_KEY
         if partition is None:
             chosen = choose([record[0] for record in records], partitions(topic), self._turns[topic])
             for one in sorted(set(chosen)):
@@ -236,7 +240,9 @@ class Transactions:
             with suppress(KafkaException):
                 known = self.producer.list_topics(timeout=self._connection.patience).topics
                 for topic, partition in sorted(self._written):
-                    if topic not in known or partition not in known[topic].partitions:
+                    if topic not in known:
+                        return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), topic
+                    if partition not in known[topic].partitions:
                         return KafkaError(KafkaError._UNKNOWN_PARTITION), topic
         return None, None
 
