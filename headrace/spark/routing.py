@@ -51,14 +51,12 @@ class Routes:
     ) -> Iterator[tuple[int, Block]]:
         """Sort outputs by where they go, and give each destination its blocks, with the task that takes them."""
         for (topic, partition), mine in self._sorted(outputs, sender).items():
-            readers = self.tasks.get(topic)
-            if readers is None and self.tasks_write:
-                yield FOR_THE_WRITER, Output(topic, partition, lane, index, list(map(_written, mine)))
-                continue
-            caused = causes.at(np.fromiter(map(_ordinal, mine), np.int64, len(mine)))
+            readers, ordinals = self.tasks.get(topic), map(_ordinal, mine)
             if readers is None:
-                yield from for_the_writer(topic, partition, lane, index, list(map(_written, mine)), caused)
+                written = list(map(_written, mine))
+                yield from self.for_the_writer(topic, partition, lane, index, written, causes, ordinals)
                 continue
+            caused = causes.at(np.fromiter(ordinals, np.int64, len(mine)))
             for number, piece in enumerate(in_pieces(RECORDS_PER_BLOCK, len(mine))):
                 part = mine[piece]
                 headers = list(map(_headers, part))
@@ -78,6 +76,25 @@ class Routes:
                         caused.sequences[piece].tobytes(),
                     ),
                 )
+
+    def for_the_writer(
+        self,
+        topic: str,
+        partition: int,
+        lane: str,
+        index: int,
+        records: list[OutputRecord],
+        causes: Causes,
+        ordinals: Iterable[int],
+    ) -> Iterator[tuple[int, Output]]:
+        """Give records for a topic partition their blocks, which no task takes; ordinals say which cause is whose."""
+        if self.tasks_write:
+            yield FOR_THE_WRITER, Output(topic, partition, lane, index, records)
+            return
+        caused = causes.at(np.fromiter(ordinals, np.int64, len(records)))
+        for number, piece in enumerate(in_pieces(RECORDS_PER_BLOCK, len(records))):
+            times, sequences = caused.times[piece].tobytes(), caused.sequences[piece].tobytes()
+            yield FOR_THE_WRITER, Output(topic, partition, lane, index + number, records[piece], times, sequences)
 
     def _sorted(self, outputs: Sequence[CausedOutput], sender: int) -> dict[tuple[str, int], Sequence[CausedOutput]]:
         """Return the outputs of each topic partition, in their order."""
@@ -111,15 +128,6 @@ class Routes:
             self.choose_partition(topic, key, sender) if given is None else given for _, given, key, *_ in outputs
         ]
         return np.array(chosen, np.int64)
-
-
-def for_the_writer(
-    topic: str, partition: int, lane: str, index: int, records: list[OutputRecord], causes: Causes
-) -> Iterator[tuple[int, Output]]:
-    """Cut records for a topic partition into blocks that no task takes."""
-    for number, piece in enumerate(in_pieces(RECORDS_PER_BLOCK, len(records))):
-        times, sequences = causes.times[piece].tobytes(), causes.sequences[piece].tobytes()
-        yield FOR_THE_WRITER, Output(topic, partition, lane, index + number, records[piece], times, sequences)
 
 
 def make_named_topics(broker: EngineBroker, config: StreamsConfig, outputs: Iterable[Output]) -> None:

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from time import perf_counter
 from typing import Any
-
-import numpy as np
 
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.engine import EngineBroker, Writing, shared
@@ -25,7 +24,7 @@ from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
 from headrace.spark.images import PartOfImage, image_folder, open_image
 from headrace.spark.plan import Plan, Unit
-from headrace.spark.routing import FOR_THE_WRITER, Routes, for_the_writer, make_named_topics
+from headrace.spark.routing import FOR_THE_WRITER, Routes, make_named_topics
 from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
@@ -388,8 +387,9 @@ class _Parts:
                     kind = self._application.topology.stores[store].kind
                     floor = cells[self._key(sub, partition)].get(f"{store}/floor", 0)
                     entries = logged_entries(changed, kind, self._now, floor)
-                    at_the_end = causes.at(np.full(len(entries), -1))
-                    yield from for_the_writer(logged[store].name, partition, lane, 0, entries, at_the_end)
+                    yield from self._application.routes.for_the_writer(
+                        logged[store].name, partition, lane, 0, entries, causes, repeat(-1, len(entries))
+                    )
 
     def _generations(self) -> dict[str, int]:
         stores = {name for sub, _ in (*self._globals, *self._ordinary) for name in sub.stores}

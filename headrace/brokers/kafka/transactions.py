@@ -118,14 +118,14 @@ class Transactions:
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
             )
-        if partition is None and None not in map(_key, records):
-            partition = _BY_KEY
         if partition is None:
-            chosen = choose([record[0] for record in records], partitions(topic), self._turns[topic])
-            for one in sorted(set(chosen)):
-                mine = [record for record, place in zip(records, chosen) if place == one]
-                self.send(topic, one, mine, partitions)
-            return
+            if None in map(_key, records):
+                chosen = choose(list(map(_key, records)), partitions(topic), self._turns[topic])
+                for one in sorted(set(chosen)):
+                    mine = [record for record, place in zip(records, chosen) if place == one]
+                    self.send(topic, one, mine, partitions)
+                return
+            partition = _BY_KEY
         produce: Any = self.producer.produce
         # Two things that each take as long as the writing itself: to be told of each record, where a transaction says
         # what was not taken; and arguments by their names (on_delivery has two).
