@@ -15,6 +15,7 @@ from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.tasks import KafkaPermit, TaskWriting
 from headrace.brokers.kafka.transactions import Transactions
 from headrace.brokers.kafka.waiting import answered
+from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
 from tests.kafka.naming import unique
@@ -50,6 +51,31 @@ def test_what_tasks_write_is_there_when_it_is_committed(broker: KafkaBroker, app
     assert write(broker, permit, 1, out, a=b"a1") == 1
 
     assert values(broker, out) == [b"a0", b"b0", b"a1"]
+
+
+def test_records_without_a_key_take_the_partitions_in_turn(broker: KafkaBroker, app: str, out: str) -> None:
+    permit = broker.permit(broker.begin_run(app, "x"))
+    keys = [None, b"ann", None, b"zoe", None]
+
+    with broker.begin_writing(permit, 0) as writing:
+        writing.send("a", out, None, [(key, b"%d" % number, 5, None) for number, key in enumerate(keys)])
+        writing.commit()
+
+    settled(broker, out)
+    found = {record.value: record.partition for record in broker.records(out)}
+    assert found == {b"0": 0, b"1": partition_of(b"ann", 2), b"2": 1, b"3": partition_of(b"zoe", 2), b"4": 0}
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_nothing_of_a_batch_with_a_timestamp_of_0_is_written(
+    broker: KafkaBroker, app: str, out: str, exactly_once: bool
+) -> None:
+    permit = broker.permit(broker.begin_run(app, "x", exactly_once=exactly_once))
+
+    with pytest.raises(TopicError, match="takes the timestamp 0 for 'now'"), broker.begin_writing(permit, 0) as writing:
+        writing.send("a", out, 0, [(b"k", b"good", 5, None), (b"k", b"bad", 0, None)])
+
+    assert values(broker, out) == []
 
 
 def test_a_process_keeps_its_producer_open(broker: KafkaBroker, app: str, out: str) -> None:

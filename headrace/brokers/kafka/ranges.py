@@ -78,6 +78,7 @@ class RangeReader:
                             break
                 if page:
                     yield page
+                    patience.renew()  # whoever takes the records may have taken long
         except KafkaException as error:
             if error.args[0].code() in UNKNOWN_TOPIC:
                 raise self._gone(topic, partition, start, end) from None

@@ -12,14 +12,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
-from operator import itemgetter
 from typing import Any, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from headrace.brokers.engine import WrittenRecord
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.producing import choose
 from headrace.brokers.kafka.settings import number
 from headrace.brokers.kafka.waiting import Patience, answered
 from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained, explained_in_batch, no_answer
@@ -46,7 +44,6 @@ _SETTINGS = {
     "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_MS,
 }
 _BY_KEY = -1  # the client chooses, in a fraction of the time that it takes here
-_key, _timestamp = itemgetter(0), itemgetter(2)
 
 
 class Transactions:
@@ -112,28 +109,26 @@ class Transactions:
         records: Sequence[WrittenRecord],
         partitions: Callable[[str], int],
     ) -> None:
-        """Write records to a topic partition; without a partition the keys decide."""
+        """Write records to a topic partition; without a partition the keys decide, or those without come in turn."""
         self._written.add((topic, partition or 0))
-        if 0 in map(_timestamp, records):
-            raise TopicError(
-                f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
-            )
-        if partition is None:
-            if None in map(_key, records):
-                chosen = choose(list(map(_key, records)), partitions(topic), self._turns[topic])
-                for one in sorted(set(chosen)):
-                    mine = [record for record, place in zip(records, chosen) if place == one]
-                    self.send(topic, one, mine, partitions)
-                return
-            partition = _BY_KEY
+        if self.id is None and any(timestamp == 0 for _, _, timestamp, _ in records):
+            raise _refused_timestamp(topic)  # before any of them is there for good
+        turns, known = self._turns[topic], 0
         produce: Any = self.producer.produce
         # Two things that each take as long as the writing itself: to be told of each record, where a transaction says
         # what was not taken; and arguments by their names (on_delivery has two).
         note = self._note if self.id is None else None
         for sent, (key, value, timestamp, headers) in enumerate(records):
+            if timestamp == 0:
+                raise _refused_timestamp(topic)
+            to = _BY_KEY if partition is None else partition
+            if key is None and partition is None:
+                known = known or partitions(topic)
+                to = next(turns) % known
+                self._written.add((topic, to))
             while True:
                 try:
-                    produce(topic, value, key, partition, note, None, timestamp, headers or None)
+                    produce(topic, value, key, to, note, None, timestamp, headers or None)
                     break
                 except BufferError:  # its queue is full
                     waiting = len(self.producer)
@@ -303,6 +298,10 @@ class Transactions:
 def transaction_ms(connection: Connection) -> int:
     """Return how long a transaction may take."""
     return number(connection.settings, "transaction.timeout.ms", _TRANSACTION_MS)
+
+
+def _refused_timestamp(topic: str) -> TopicError:
+    return TopicError(f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused")
 
 
 def superseded(application_id: str) -> SupersededError:
