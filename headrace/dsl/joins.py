@@ -67,10 +67,10 @@ def join(
     if isinstance(other, KTable):
         if key is not None:
             raise TopologyError(f"{kind} with a KTable: key= is for global tables")
-        return _join_table(stream, other, keyed, kind == "left_join", serdes[0], serdes[1], name)
+        return _join_table(stream, other, joiner, with_key, kind == "left_join", serdes[0], serdes[1], name)
     if key is None:
         raise TopologyError(f"{kind} with a GlobalKTable needs key=f(key, value), the key to look up")
-    return _join_global(stream, other, keyed, kind == "left_join", key, name)
+    return _join_global(stream, other, joiner, with_key, kind == "left_join", key, name)
 
 
 def _repartitioned(
@@ -169,7 +169,8 @@ def _window_writer(step: str, store: StoreBuilder) -> Callable[[Topology, tuple[
 def _join_table(
     stream: KStream[Any, Any],
     table: KTable[Any, Any],
-    joiner: Callable[[Any, Any, Any], Any],
+    joiner: Callable[..., Any],
+    with_key: bool,
     is_left_join: bool,
     key_serde: Serde[Any] | None,
     value_serde: Serde[Any] | None,
@@ -184,8 +185,10 @@ def _join_table(
     sources = graph.copartition(step, stream.sources, table.sources)
     getter = table.step.getter()
 
+    operator = StreamTableJoin(getter, joiner, with_key, is_left_join)
+
     def write(topology: Topology, parents: tuple[str, ...]) -> None:
-        topology.add_operator(step, StreamTableJoin(getter, joiner, is_left_join), *parents, stores=getter.stores)
+        topology.add_operator(step, operator, *parents, stores=getter.stores)
 
     node = graph.add(GraphNode(step, write, takes_null_keys=is_left_join), stream.node)
     return KStream(step, key_serde or stream.key_serde, None, sources, False, node, graph)
@@ -194,7 +197,8 @@ def _join_table(
 def _join_global(
     stream: KStream[Any, Any],
     table: GlobalKTable[Any, Any],
-    joiner: Callable[[Any, Any, Any], Any],
+    joiner: Callable[..., Any],
+    with_key: bool,
     is_left_join: bool,
     key: Callable[[Any, Any], Any],
     name: str | None,
@@ -206,7 +210,7 @@ def _join_global(
         raise TopologyError(f"join: key= expects a function, got {type(key).__name__} ({key!r})")
     step = graph.new_name("KSTREAM-LEFTJOIN-", name)
     getter = table.getter()
-    operator = StreamTableJoin(getter, joiner, is_left_join, key)
+    operator = StreamTableJoin(getter, joiner, with_key, is_left_join, key)
 
     def write(topology: Topology, parents: tuple[str, ...]) -> None:
         topology.add_operator(step, operator, *parents, stores=getter.stores)

@@ -29,7 +29,8 @@ class Aggregate:
         store, record, fail, dropped = context.store(self.store), context.record, context.fail, context.dropped
         key_of, read, write = store.key, store.read, store.write
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
-        hold = context.cache(self.store, forward, send_old)
+        cache = context.cache(self.store, forward, send_old)
+        hold = None if cache is None else cache.put
         # An aggregator may change its aggregate in place: then downstream needs an old value of its own.
         reads_twice = not store.value_is_exact and send_old  # else it only matters that there was one
 
@@ -79,7 +80,8 @@ class Count:
     def bind(self, context: StepContext, forward: Process) -> Process:
         store, record, fail, dropped = context.store(self.store), context.record, context.fail, context.dropped
         key_of, read, write, send_old = store.key, store.read, store.write, self.send_old
-        hold = context.cache(self.store, forward, send_old)
+        cache = context.cache(self.store, forward, send_old)
+        hold = None if cache is None else cache.put
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:

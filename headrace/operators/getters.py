@@ -43,11 +43,13 @@ class StoreGetter:
         return (self.store,)
 
     def bind(self, context: StepContext) -> Get:
-        store: KeyValueStore[Any, Any] = context.store(self.store)
+        store: KeyValueStore[Any, Any] | VersionedStore[Any, Any] = context.store(self.store)
+        if isinstance(store, KeyValueStore):
+            return store.find
         key_of, read = store.key, store.read
 
         def get(key: Any) -> Found:
-            return read(key_of(key))  # type: ignore[no-any-return]
+            return read(key_of(key))
 
         return get
 

@@ -36,7 +36,8 @@ class SessionAggregate:
         store, record, fail, dropped = context.store(self.store), context.record, context.fail, context.dropped
         gap, grace, emit_on_close = self.windows.gap, self.windows.grace, self.emit_on_close
         initializer, aggregator, merger, send_old = self.initializer, self.aggregator, self.merger, self.send_old
-        hold = None if emit_on_close else context.cache(self.store, forward, send_old)
+        cache = None if emit_on_close else context.cache(self.store, forward, send_old)
+        hold = None if cache is None else cache.put
         if hold is not None:
             # Kafka Streams' cache still shows sessions that its store has forgotten, and late records may join them.
             store.keep_longer(store.retention)

@@ -35,7 +35,8 @@ class SlidingAggregate:
         place_of = store.place
         difference, grace, emit_on_close = self.windows.difference, self.windows.grace, self.emit_on_close
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
-        hold = None if emit_on_close else context.cache(self.store, forward, send_old)
+        cache = None if emit_on_close else context.cache(self.store, forward, send_old)
+        hold = None if cache is None else cache.put
         if hold is not None:
             # Kafka Streams' cache still shows windows that its store has forgotten, and late records may need them.
             store.keep_longer(store.retention)

@@ -52,7 +52,8 @@ class Map:
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             try:
-                new_key, new_value = _pair(mapper(key, value))
+                pair = mapper(key, value)
+                new_key, new_value = pair if pair.__class__ is tuple and len(pair) == 2 else _pair(pair)
             except Exception as error:
                 return fail(error, key, value, timestamp)
             forward(new_key, new_value, timestamp)

@@ -153,7 +153,8 @@ def bind_keep(context: StepContext, forward: Process, store_name: str, send_old:
     """Return the function that puts an update into a table's store and passes it on, or into the store's cache."""
     store, record, fail = context.store(store_name), context.record, context.fail
     key_of, write = store.key, store.write
-    hold = context.cache(store_name, forward, send_old)
+    cache = context.cache(store_name, forward, send_old)
+    hold = None if cache is None else cache.put
 
     def keep(key: Any, new: Any, old: Any, timestamp: int) -> None:
         try:
@@ -164,8 +165,8 @@ def bind_keep(context: StepContext, forward: Process, store_name: str, send_old:
         except Exception as error:
             return fail(error, key, new, timestamp)
         if hold is not None:
-            return hold(raw, key, new, None if stored is None else stored[0], timestamp)
-        if valid_to is None and record.is_latest:
+            hold(raw, key, new, None if stored is None else stored[0], timestamp)
+        elif valid_to is None and record.is_latest:
             forward(key, new, old if send_old else None, timestamp)
         elif valid_to != NOT_PUT:
             pass_on(record, valid_to is None, forward, key, new, old if send_old else None, timestamp)

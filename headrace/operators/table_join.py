@@ -20,8 +20,9 @@ class StreamTableJoin:
     """
 
     table: Getter
-    joiner: Callable[[Any, Any, Any], Any]
-    """Called with (key, left, right)."""
+    joiner: Callable[..., Any]
+    """Called with (left, right), or with (key, left, right)."""
+    with_key: bool
     is_left_join: bool
     key: Callable[[Any, Any], Any] | None = None
     emits_changes = False
@@ -29,6 +30,7 @@ class StreamTableJoin:
     def bind(self, context: StepContext, forward: Process) -> Process:
         fail, dropped, joiner, is_left_join = context.fail, context.dropped, self.joiner, self.is_left_join
         get, get_as_of, key_of = self.table.bind(context), self.table.bind_as_of(context), self.key
+        with_key = self.with_key
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if value is None:
@@ -43,7 +45,8 @@ class StreamTableJoin:
                     found = get(wanted) if get_as_of is None else get_as_of(wanted, timestamp)
                 if found is None and not is_left_join:
                     return
-                result = joiner(key, value, None if found is None else found[0])
+                other = None if found is None else found[0]
+                result = joiner(key, value, other) if with_key else joiner(value, other)
             except Exception as error:
                 return fail(error, key, value, timestamp)
             forward(key, result, timestamp)

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.operators.windows import TimeWindows, TumblingWindows
 from headrace.records import Window, Windowed
-from headrace.topology.nodes import Process, StepContext
+from headrace.topology.nodes import Cache, Fail, Process, StepContext
 
 _new = tuple.__new__  # what Window(...) and Windowed(...) come down to, in half the time
 
@@ -39,11 +39,11 @@ class WindowAggregate:
             key, start, end = parts
             forward(_new(Windowed, (key, _new(Window, (start, end)))), new, old, timestamp)
 
-        hold = context.cache(self.store, forward_held, self.send_old)
-        if hold is not None and self.shared:
+        cache = context.cache(self.store, forward_held, self.send_old)
+        if cache is not None and self.shared:
             # Kafka Streams' cache still shows windows that another step's records have pushed out of the store.
             store.keep_longer(store.retention)
-        locate, read, write = store.locate, store.read, store.write
+        locate, read, write, key_type = store.locate, store.read, store.write, store.key_type
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
         windows_for, grace, emit_on_close = self.windows.windows_for, self.windows.grace, self.emit_on_close
         observed = context.cell("stream_time", -1)
@@ -51,7 +51,7 @@ class WindowAggregate:
         emit_closed = bind_emission(context, forward, store, self._closed_starts) if emit_on_close else None
         # With a cache, Kafka Streams' store gets to know the record's windows at the commit: they do not yet push out
         # those that the record has closed.
-        emit_first, emit_last = (None, emit_closed) if hold is None else (emit_closed, None)
+        emit_first, emit_last = (None, emit_closed) if cache is None else (emit_closed, None)
         size = self.windows.size
 
         def fold(key: Any, value: Any, timestamp: int, start: int, end: int) -> bool:
@@ -76,12 +76,16 @@ class WindowAggregate:
                 return False
             if emit_on_close:
                 return True
-            if hold is not None:
+            if cache is not None:
                 # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
-                hold(place, (key, start, end), new, stored, timestamp if new is None else at)
+                held = cache.put(place, (key, start, end), new, stored, timestamp if new is None else at)
+                if held is not None and key.__class__ is key_type:
+                    cache.recent[key, start] = place, held
             else:
                 forward(_new(Windowed, (key, _new(Window, (start, end)))), new, old if send_old else None, at)
             return True
+
+        fold_in = fold if cache is None or emit_on_close else bind_fold_again(cache, store, aggregator, fail, fold)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None:
@@ -94,7 +98,7 @@ class WindowAggregate:
             for start, end in windows_for(timestamp):
                 if end <= close:
                     dropped()
-                elif not fold(key, value, timestamp, start, end):
+                elif not fold_in(key, value, timestamp, start, end):
                     return
             if emit_last is not None:
                 emit_last(close)
@@ -109,7 +113,7 @@ class WindowAggregate:
             start = timestamp - timestamp % size
             if start + size <= observed[0] - grace:
                 dropped()
-            elif not fold(key, value, timestamp, start, start + size):
+            elif not fold_in(key, value, timestamp, start, start + size):
                 return
             if emit_last is not None:
                 emit_last(observed[0] - grace)
@@ -119,6 +123,43 @@ class WindowAggregate:
     def _closed_starts(self, last_close: int, close: int) -> tuple[int, int]:
         size = self.windows.size
         return 0 if last_close < 0 else max(0, last_close - size) + 1, close - size
+
+
+def bind_fold_again(
+    cache: Cache, store: Any, aggregator: Callable[[Any, Any, Any], Any], fail: Fail, fold: Callable[..., bool]
+) -> Callable[..., bool]:
+    """Return `fold` with a short way for a window that a record of this batch was folded into before.
+
+    Its place is known, its value is in hand, and so is what the cache holds of it: nothing is looked for twice.
+    """
+    find, renew, write = cache.recent.get, cache.renew, store.write
+    live, floor, freeze, thaw, key_type = store.live, store.floor, store.freeze, store.thaw_value, store.key_type
+
+    def fold_again(key: Any, value: Any, timestamp: int, start: int, end: int) -> bool:
+        found = find((key, start)) if key.__class__ is key_type else None
+        if found is None or start < floor[0]:
+            return fold(key, value, timestamp, start, end)
+        place, held = found
+        entry = live.get(place)
+        if entry is None:  # another step has deleted it
+            return fold(key, value, timestamp, start, end)
+        try:
+            aggregate, at = entry
+            new = aggregator(key, value, aggregate if thaw is None else thaw(aggregate))
+            if timestamp > at:
+                at = timestamp
+            if new is None:
+                write(place, start, None)
+                at = timestamp
+            else:
+                live[place] = freeze((new, at))  # which the store knows to have changed, since the batch's first time
+        except Exception as error:
+            fail(error, key, value, timestamp)
+            return False
+        renew(held, new, at)
+        return True
+
+    return fold_again
 
 
 def bind_emission(

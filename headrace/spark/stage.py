@@ -28,9 +28,9 @@ from headrace.spark.routing import FOR_THE_WRITER, Routes, make_named_topics
 from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
-from headrace.task.collector import collector_paused
+from headrace.task.collector import collector_paused, keep_memory
 from headrace.task.group import TaskGroup
-from headrace.task.lanes import Causes, Lane
+from headrace.task.lanes import Causes, Lane, joined
 from headrace.task.sources import RawRecord
 from headrace.task.task import Task
 from headrace.topology.topology import SubTopology, Topology
@@ -136,6 +136,7 @@ class Outgoing:
         self._writing = application.broker.begin_writing(application.permit, self._batch)
         for task, block in self._held:
             self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)
+        keep_memory("outputs", (block.records for _, block in self._held))
         self._held.clear()
         crash_point("after-send")
         self._writing.commit()
@@ -184,13 +185,20 @@ def _run_stateful(
     cells = log.restore()
     log.shorten()
     restored = perf_counter()
+    reading = Reading(application)
     with collector_paused():
-        lanes = lanes_of([block for block in blocks if isinstance(block, Input)])
-        lanes += [lane for block in blocks if isinstance(block, Stretch) for lane in _read(application, block)]
-        crash_point("after-read")
-        read = perf_counter()
+        sent_here = [block for block in blocks if isinstance(block, Input)]
+        stretches = [block for block in blocks if isinstance(block, Stretch)]
         with closing(parts.build(cells)) as running:
-            causes = running.process_lanes(lanes)
+            if len(stretches) == 1 and not sent_here:
+                causes = running.process_pages(reading.pages(stretches[0]))
+                keep_memory("inputs", ())
+            else:
+                lanes = lanes_of(sent_here)
+                lanes += [lane for stretch in stretches for lane in reading.whole(stretch)]
+                causes = running.process_lanes(lanes)
+                keep_memory("inputs", (lane.records for lane in lanes))
+                del lanes
             crash_point("mid-task")
             running.advance_wall_clock(now)
             changes, new_cells = parts.commit(running)
@@ -205,28 +213,49 @@ def _run_stateful(
         sent = outgoing.send(lane, application.routes.send(outputs, causes, lane, 0, index, now))
         sent += outgoing.send(lane, parts.changelog(changes, new_cells, lane, causes))
         outgoing.commit()
-    plan = application.plan
-    own = [lane for lane in lanes if lane.topic in plan.readers and lane.topic not in plan.internal]
+    busy = processed - restored + perf_counter() - kept
     written = outgoing.numbers()
     numbers = {
         **written,
-        "records_read": sum(len(lane.records) for lane in own),
+        **reading.numbers,
         "dropped_records": dropped,
-        "source_seconds": read - restored,
         "state_seconds": restored - started + kept - processed,
-        "process_seconds": processed - read + perf_counter() - kept - written["write_seconds"],
+        "process_seconds": busy - reading.numbers["source_seconds"] - written["write_seconds"],
         "state_bytes": image.total_bytes(),
         "log_bytes": log.logged_bytes,
     }
     return [*sent, (FOR_THE_WRITER, Report(f"task {unit.number}_{index}", numbers))]
 
 
-def _read(application: Application, stretch: Stretch) -> Iterator[Lane]:
-    """Read a stretch of a topic partition as one lane."""
-    pages = list(application.pages(stretch))
-    if pages:
-        records = pages[0] if len(pages) == 1 else [record for page in pages for record in page]
-        yield Lane.of_source(stretch.topic, stretch.partition, records)
+class Reading:
+    """Reads stretches of topics where their records are processed."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self.numbers = {"records_read": 0.0, "source_seconds": 0.0}
+        """How many records were read of topics that the application has as its own, and how long that took."""
+
+    def pages(self, stretch: Stretch) -> Iterator[Lane]:
+        """Walk a stretch page by page, so that nobody has to keep all of it."""
+        before, counted = (-1, -1), stretch.topic in self._application.plan.readers
+        started = perf_counter()
+        for page in self._application.pages(stretch):
+            lane = Lane.of_source(stretch.topic, stretch.partition, page, before)
+            if before == (-1, -1):
+                crash_point("after-read")
+            before = lane.causes.last()
+            self.numbers["records_read"] += len(page) if counted else 0
+            self.numbers["source_seconds"] += perf_counter() - started
+            yield lane
+            started = perf_counter()
+        self.numbers["source_seconds"] += perf_counter() - started
+
+    def whole(self, stretch: Stretch) -> Iterator[Lane]:
+        """Read a stretch as one lane, unless it is empty."""
+        pages = list(self.pages(stretch))
+        if pages:
+            records = [record for page in pages for record in page.records]
+            yield Lane(stretch.topic, stretch.partition, records, joined([page.causes for page in pages]))
 
 
 class StatelessStage:
@@ -238,42 +267,22 @@ class StatelessStage:
         self._has_failed = False
         self._tasks: dict[tuple[int, int], Task] = {}
         self._sent: dict[str, int] = {}
-        self._numbers = {"records_read": 0.0, "dropped_records": 0.0, "source_seconds": 0.0, "process_seconds": 0.0}
+        self._reading = Reading(application)
+        self._process_seconds = 0.0
 
     def run(self, number: int, block: Input | Stretch) -> Iterator[list[tuple[int, Block]]]:
         """Process one block, page by page."""
         try:
             with collector_paused():
-                for lane in self._timed(self._lanes(block)):
+                for lane in lanes_of([block]) if isinstance(block, Input) else self._reading.pages(block):
                     started = perf_counter()
                     sent = self._run(number, block, lane)
-                    self._numbers["process_seconds"] += perf_counter() - started
+                    self._process_seconds += perf_counter() - started
                     if sent:
                         yield sent
         except Exception as error:
             self._has_failed = True
             yield [(FOR_THE_WRITER, failed(error))]
-
-    def _lanes(self, block: Input | Stretch) -> Iterator[Lane]:
-        if isinstance(block, Input):
-            yield from lanes_of([block])
-            return
-        before = (-1, -1)
-        for page in self._application.pages(block):
-            lane = Lane.of_source(block.topic, block.partition, page, before)
-            before = lane.causes.last()
-            self._numbers["records_read"] += len(page)
-            yield lane
-        crash_point("after-read")
-
-    def _timed(self, lanes: Iterator[Lane]) -> Iterator[Lane]:
-        while True:
-            started = perf_counter()
-            lane = next(lanes, None)
-            self._numbers["source_seconds"] += perf_counter() - started
-            if lane is None:
-                return
-            yield lane
 
     def _run(self, number: int, block: Input | Stretch, lane: Lane) -> list[tuple[int, Block]]:
         application = self._application
@@ -297,8 +306,13 @@ class StatelessStage:
         except Exception as error:
             yield FOR_THE_WRITER, failed(error)
         if self._tasks:
-            self._numbers["dropped_records"] = sum(task.dropped_records for task in self._tasks.values())
-            yield FOR_THE_WRITER, Report("stateless tasks", self._numbers | self._outgoing.numbers())
+            numbers = {
+                **self._reading.numbers,
+                **self._outgoing.numbers(),
+                "dropped_records": sum(task.dropped_records for task in self._tasks.values()),
+                "process_seconds": self._process_seconds,
+            }
+            yield FOR_THE_WRITER, Report("stateless tasks", numbers)
 
     def __enter__(self) -> StatelessStage:
         return self

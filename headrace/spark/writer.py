@@ -90,7 +90,7 @@ def in_order(outputs: list[Output]) -> Iterator[Written]:
     for block in sorted(outputs, key=lane_order):
         places.setdefault((block.topic, block.partition), []).append(block)
     for (topic, partition), blocks in sorted(places.items()):
-        records = blocks[0].records if len(blocks) == 1 else [record for block in blocks for record in block.records]
+        records = [record for block in blocks for record in block.records]
         yield topic, None if partition < 0 else partition, taken_in(merge_order(causes_of(blocks)), records)
 
 

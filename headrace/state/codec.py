@@ -76,12 +76,18 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
         value, timestamp = entry
         return pack(timestamp) + inner_encode(value)
 
+    def encode_exact(entry: Any) -> bytes:
+        try:
+            return pack(entry[1]) + encoder(entry[0])
+        except Exception:
+            return encode(entry)  # which says what is wrong
+
     def decode(data: bytes) -> Any:
         return inner_decode(data[8:]), unpack(data)[0]
 
-    if inner_thaw is None:
-        return Codec(freeze, None, encode, decode)
     encoder = serde.encoder(store)
+    if inner_thaw is None:
+        return Codec(freeze, None, encode_exact, decode)
 
     def freeze_bytes(entry: tuple[Any, int]) -> Any:
         value, timestamp = entry

@@ -21,7 +21,8 @@ class KeyValueStore(Generic[K, V]):
 
     A timestamped store gives and takes `ValueAndTimestamp`. `key`, `read` and `write` are for operators: they work on
     serialized keys, so that a key is serialized once for a read and a write; `read` gives a plain (value, timestamp),
-    `write` takes the two apart.
+    `write` takes the two apart. `find`, of a timestamped one, is a `read` of a key that is not
+    serialized yet.
     """
 
     def __init__(
@@ -51,6 +52,22 @@ class KeyValueStore(Generic[K, V]):
                 entry = load(key)
             return None if entry is None else (thaw_value(entry[0]), entry[1])  # type: ignore[misc]
 
+        encode_key = key_serde.encoder(name) if key_serde.exact_type is not None else self.key
+        key_of = self.key
+
+        def find_timestamped(key: Any) -> Any:
+            # The way of every join with a table: what `key` and `read` do, without the calls.
+            try:
+                raw = encode_key(key)
+            except Exception:
+                raw = key_of(key)  # which says what is wrong
+            entry = live.get(raw, ABSENT)
+            if entry is ABSENT:
+                entry = load(raw)
+            if entry is None or thaw_value is None:
+                return entry
+            return thaw_value(entry[0]), entry[1]
+
         def write_plain(key: bytes, value: Any) -> None:
             if value is None:
                 delete(key)
@@ -73,6 +90,8 @@ class KeyValueStore(Generic[K, V]):
         self.read: Callable[[bytes], Any] = overlay.get if thaw is None else read_thawed
         if thaw_value is not None:
             self.read = read_timestamped
+        if timestamped:
+            self.find: Callable[[Any], Any] = find_timestamped
         self.write: Callable[..., None] = write_timestamped if timestamped else write_plain
         self._put: Callable[[bytes, Any], None] = put_timestamped if timestamped else write_plain
 

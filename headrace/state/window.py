@@ -21,6 +21,8 @@ _TIME = struct.Struct(">q")
 _MAX_SEQUENCE = 0x7FFFFFFF
 _MAX_TIME = 0x7FFFFFFFFFFFFFFF
 _MIN_SEGMENT = 60_000
+_LOOKED_UP_FAST = (str, int, bytes)
+"""Types of keys that are equal when their bytes are, and found in a dict in less time than these take to make."""
 
 
 def _position(key: bytes) -> bytes:
@@ -33,7 +35,8 @@ class WindowStore(Generic[K, V]):
 
     Bytes of an entry's key: the key's, the start (8, big-endian) and a sequence number (4), as in Kafka Streams.
     The store remembers the latest start ever put and no longer shows windows that start `retention` or more before it
-    (`keep_oldest`: more than `retention` before it). For operators: `key`, `place`, `read`, `write`, `add`, `scan`.
+    (`keep_oldest`: more than `retention` before it). For operators: `key`, `place`, `locate`, `read`, `write`,
+    `add`, `scan`; and `live`, `floor`, `freeze`, `thaw_value`, `key_type` for one that comes back to a place.
     """
 
     def __init__(
@@ -59,13 +62,16 @@ class WindowStore(Generic[K, V]):
         codec = (timestamped_codec if timestamped else plain_codec)(name, value_serde)
         self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position, suffix=12)
         self._decode_key = key_serde.decoder(name)
-        self._freeze, self._thaw, self._thaw_value = codec.freeze, codec.thaw, codec.thaw_value
+        self._thaw = codec.thaw
+        # For a step that comes back to a place soon after it wrote there: what is in hand, by place, frozen.
+        self.live, self.freeze, self.thaw_value = self._overlay.live, codec.freeze, codec.thaw_value
+        self.key_type = key_serde.exact_type if key_serde.exact_type in _LOOKED_UP_FAST else None
         self._encode_key = key_serde.encoder(name) if key_serde.exact_type is not None else self.key
         self._retain_duplicates = retain_duplicates
         self._sequence = cells.cell(f"{name}/sequence", 0)
         # The latest start ever put, and the least that is still shown; both only rise.
         self._latest = cells.cell(f"{name}/latest", -_MAX_TIME)
-        self._floor = cells.cell(f"{name}/floor", -_MAX_TIME)
+        self.floor = cells.cell(f"{name}/floor", -_MAX_TIME)
         self._lag = retention - (0 if keep_oldest else 1)
         self._expired_to = -_MAX_TIME
         self._bind()
@@ -74,8 +80,8 @@ class WindowStore(Generic[K, V]):
         """Make the functions of the hot path, with everything they need at hand."""
         overlay = self._overlay
         live, dirty, load, delete = overlay.live, overlay.dirty, overlay.load, overlay.delete
-        freeze, thaw, latest, floor, lag = self._freeze, self._thaw, self._latest, self._floor, self._lag
-        thaw_value, key_of, encode_key = self._thaw_value, self.key, self._encode_key
+        freeze, thaw, latest, floor, lag = self.freeze, self._thaw, self._latest, self.floor, self._lag
+        thaw_value, key_of, encode_key = self.thaw_value, self.key, self._encode_key
         pack, sequence = _SUFFIX.pack, self._sequence
 
         def place(key: bytes, start: int) -> bytes:
@@ -140,7 +146,7 @@ class WindowStore(Generic[K, V]):
     def scan(self, key: bytes, earliest: int, latest: int) -> list[tuple[int, Any]]:
         """Return (start, value) of a serialized key's windows that start from earliest to latest."""
         # No window starts after the latest start ever put: a bound that leaves out the keys that begin with this one.
-        earliest, latest = max(earliest, self._floor[0], 0), min(latest, self._latest[0])
+        earliest, latest = max(earliest, self.floor[0], 0), min(latest, self._latest[0])
         if latest < earliest:
             return []
         low, high = key + _SUFFIX.pack(earliest, 0), key + _SUFFIX.pack(latest, _MAX_SEQUENCE)
@@ -152,7 +158,7 @@ class WindowStore(Generic[K, V]):
 
     def scan_by_time(self, earliest: int, latest: int) -> Iterator[tuple[bytes, int, Any]]:
         """Walk (serialized key, start, value) of the windows that start from earliest to latest, by start, then key."""
-        earliest = max(earliest, self._floor[0], 0)
+        earliest = max(earliest, self.floor[0], 0)
         if latest < earliest:
             return
         thaw = self._thaw
@@ -199,7 +205,7 @@ class WindowStore(Generic[K, V]):
 
     def commit(self) -> dict[str, Changes]:
         """Hand what changed to the image, drop what has expired, and return the changes, by space."""
-        floor = self._floor[0]
+        floor = self.floor[0]
         if floor - self._expired_to < max(self.retention // 2, 1):
             return {self.name: self._overlay.commit()}
         self._expired_to = floor

@@ -63,7 +63,7 @@ class Failures:
             raise TaskError(f"{where}: the {where.phase} exception handler failed: {broken}") from broken
         if isinstance(response, DeadLetter):
             headers = response.headers(where, error)
-            task.outputs.append(
+            task.outputs.put(
                 (
                     response.topic,
                     None,

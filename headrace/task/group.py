@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
 from headrace.task.lanes import Causes, Lane, Numbers, joined, merge_order, taken_in, with_end
+from headrace.task.outputs import Outputs
 from headrace.task.sources import RawRecord
-from headrace.task.task import CausedOutput, Commit, Task
+from headrace.task.task import Commit, Task
 
 _target = itemgetter(0)
 
@@ -23,7 +24,7 @@ class TaskGroup:
     def __init__(self, tasks: Sequence[Task], choose_partition: Callable[[str, bytes | None, int], int]) -> None:
         """Group tasks; `choose_partition(topic, key, partition of the sender)` says where an internal record goes."""
         self.tasks = list(tasks)
-        self.outputs: list[CausedOutput] = []
+        self.outputs = Outputs()
         self._choose_partition = choose_partition
         self._readers: dict[tuple[str, int], list[Task]] = {}
         internal = map(tasks[0].topic_name, tasks[0].topology.internal_topics)
@@ -37,14 +38,30 @@ class TaskGroup:
             causes = causes.at(order)
         ordinal = 0
         for (topic, partition), records in _runs(lanes, order):
-            # What comes back must be dealt with before the next record: one at a time where something can.
-            size = 1 if self._internal else len(records)
-            for first in range(0, len(records), size):
-                for task in self._readers_of(topic, partition):
-                    task.process_run(topic, partition, records[first : first + size], ordinal)
-                    self._move_on(task)
-                self._settle(ordinal)
-                ordinal += size
+            ordinal = self._process_run(topic, partition, records, ordinal)
+        return self._ended(causes)
+
+    def process_pages(self, pages: Iterable[Lane]) -> Causes:
+        """Process a batch that is one lane, page by page as they come; return its causes as `process_lanes` does."""
+        causes, ordinal = [], 0
+        for page in pages:
+            ordinal = self._process_run(page.topic, page.partition, page.records, ordinal)
+            causes.append(page.causes)
+        return self._ended(joined(causes))
+
+    def _process_run(self, topic: str, partition: int, records: Sequence[RawRecord], ordinal: int) -> int:
+        """Process records that follow each other in one topic partition; return the ordinal of the next one."""
+        # What comes back must be dealt with before the next record: one at a time where something can.
+        size = 1 if self._internal else len(records)
+        for first in range(0, len(records), size):
+            for task in self._readers_of(topic, partition):
+                task.process_run(topic, partition, records[first : first + size], ordinal)
+                self._move_on(task)
+            self._settle(ordinal)
+            ordinal += size
+        return ordinal
+
+    def _ended(self, causes: Causes) -> Causes:
         for task in self.tasks:
             task.record.ordinal = len(causes)
         return with_end(causes, max(task.now for task in self.tasks))
@@ -69,10 +86,9 @@ class TaskGroup:
                     self._settle(end)
         return [task.commit() for task in self.tasks]
 
-    def take_caused_outputs(self) -> list[CausedOutput]:
+    def take_caused_outputs(self) -> Outputs:
         """Return what has left the group since the last call."""
-        taken, self.outputs = self.outputs, []
-        return taken
+        return self.outputs.take()
 
     @property
     def dropped_records(self) -> int:
@@ -85,11 +101,17 @@ class TaskGroup:
 
     def _move_on(self, sender: Task) -> bool:
         """Hand what a task has put out to those that read it here; tell whether anybody does."""
+        if not len(sender.outputs):
+            return False
+        outputs = sender.take_caused_outputs()
+        if not self._internal:
+            self.outputs.add(outputs)
+            return False
         moved = False
-        for output in sender.take_caused_outputs():
+        for output in outputs:
             topic, partition, key, value, timestamp, headers, ordinal = output
             if topic not in self._internal:
-                self.outputs.append(output)
+                self.outputs.put(output)
                 continue
             moved = True
             if partition is None:

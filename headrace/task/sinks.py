@@ -23,7 +23,7 @@ class RecordContext:
 
 def bind_sink(task: Task, node: SinkNode) -> Process:
     """Return the function that serializes a record and puts it out."""
-    name, record, put_out = node.name, task.record, task.outputs.append
+    name, record, put_out = node.name, task.record, task.outputs.put
     key_serde, value_serde = task.serde(node.key_serde, "key"), task.serde(node.value_serde, "value")
     partitioner, unwritable = node.partitioner, task.failures.in_sink
 
@@ -49,7 +49,7 @@ def bind_sink(task: Task, node: SinkNode) -> Process:
 
 def _bind_general_sink(task: Task, node: SinkNode) -> Process:
     """Return a sink whose topic or partition is decided record by record, or whose serdes read headers."""
-    name, record, put_out = node.name, task.record, task.outputs.append
+    name, record, put_out = node.name, task.record, task.outputs.put
     key_serde, value_serde = task.serde(node.key_serde, "key"), task.serde(node.value_serde, "value")
     choose, partitioner = node.topic, node.partitioner
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace.serdes import Serde
 from headrace.serdes.renaming import Renaming
+from headrace.task.caching import RecordCache
 from headrace.topology.nodes import Process, ProcessorNode
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ class Step:
     def shared_cell(self, name: str, default: Any) -> list[Any]:
         return self._task.cells.cell(name, default)
 
-    def cache(self, store: str, forward: Process, send_old: bool) -> Callable[..., None] | None:
+    def cache(self, store: str, forward: Process, send_old: bool) -> RecordCache | None:
         task = self._task
         if not task.topology.stores[store].caching or not task.config.statestore_cache_max_bytes:
             return None
-        return task.add_cache(store, forward, send_old).put
+        return task.add_cache(store, forward, send_old)
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
         return Renaming(self._task.serde(serde, part), f"{self._task.config.application_id}-")

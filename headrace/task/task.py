@@ -23,6 +23,7 @@ from headrace.task.caching import RecordCache
 from headrace.task.current_record import NO_HEADERS, CurrentRecord
 from headrace.task.failures import Failures
 from headrace.task.lanes import Causes, Lane, joined, merge_order, taken_in, with_end
+from headrace.task.outputs import Outputs
 from headrace.task.processors import bind_processor
 from headrace.task.punctuation import Schedule, Schedules
 from headrace.task.sinks import bind_sink
@@ -34,9 +35,6 @@ from headrace.topology.topology import SubTopology, Topology
 
 Output: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers]
 """(topic, partition or None to let the key decide, key, value, timestamp, headers)."""
-
-CausedOutput: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers, int]
-"""An output, and the ordinal in its batch of the record that caused it."""
 
 _without_ordinal = itemgetter(0, 1, 2, 3, 4, 5)
 
@@ -82,7 +80,7 @@ class Task:
         self.failures = Failures(self)
         self.cells = Cells(state)
         self.stream_time = self.cells.cell("task/stream_time", -1)
-        self.outputs: list[CausedOutput] = []
+        self.outputs = Outputs()
         self.dropped_records = 0
         self.commit_requested = False
         self.global_stores = dict(global_stores or {})
@@ -126,21 +124,32 @@ class Task:
 
         The last one is for what the batch puts out at its end: a flush of the caches, a punctuation by the clock.
         """
+        if len(lanes) == 1:
+            return self.process_pages(lanes)
         queues = [self._queue(lane.topic, lane.partition) for lane in lanes]
-        if len(lanes) > 1 and any(queue.extracts for queue in queues):
-            causes = self._merge_extracted(lanes, queues)
+        if any(queue.extracts for queue in queues):
+            return self._ended(self._merge_extracted(lanes, queues))
+        causes = joined([lane.causes for lane in lanes])
+        order = merge_order(causes)
+        if order is not None:
+            causes = causes.at(order)
+        if len(set(map(id, queues))) == 1:
+            self._drain(queues[0], taken_in(order, [record for lane in lanes for record in lane.records]))
         else:
-            causes = joined([lane.causes for lane in lanes])
-            order = merge_order(causes)
-            if order is not None:
-                causes = causes.at(order)
-            if len(lanes) == 1:
-                self._drain(queues[0], lanes[0].records)
-            elif len(set(map(id, queues))) == 1:
-                self._drain(queues[0], taken_in(order, [record for lane in lanes for record in lane.records]))
-            else:
-                tagged = [(queue, record) for queue, lane in zip(queues, lanes) for record in lane.records]
-                self._drain_in_turn(taken_in(order, tagged))
+            tagged = [(queue, record) for queue, lane in zip(queues, lanes) for record in lane.records]
+            self._drain_in_turn(taken_in(order, tagged))
+        return self._ended(causes)
+
+    def process_pages(self, pages: Iterable[Lane]) -> Causes:
+        """Process a batch that is one lane, page by page as they come; return its causes as `process_lanes` does."""
+        causes, ordinal = [], 0
+        for page in pages:
+            self.process_run(page.topic, page.partition, page.records, ordinal)
+            ordinal += len(page.records)
+            causes.append(page.causes)
+        return self._ended(joined(causes))
+
+    def _ended(self, causes: Causes) -> Causes:
         self.record.ordinal = len(causes)
         return with_end(causes, self.now)
 
@@ -173,11 +182,9 @@ class Task:
         """Return what the sinks have put out since the last call."""
         return list(map(_without_ordinal, self.take_caused_outputs()))
 
-    def take_caused_outputs(self) -> list[CausedOutput]:
+    def take_caused_outputs(self) -> Outputs:
         """Return what the sinks have put out since the last call, each with the ordinal of what caused it."""
-        taken = self.outputs[:]
-        self.outputs.clear()
-        return taken
+        return self.outputs.take()
 
     def store(self, name: str) -> Store:
         """Return a store of this task, or a global one."""

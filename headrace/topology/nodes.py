@@ -37,6 +37,17 @@ class CurrentRecord(Protocol):
         """Go back to where `position` was taken."""
 
 
+class Cache(Protocol):
+    """What holds back the updates of a store until the commit."""
+
+    put: Callable[[bytes, Any, Any, Any, int], Any]
+    """Take an update: put(serialized key, key, new, old, timestamp). Return what is held, if it still is."""
+    renew: Callable[[Any, Any, int], None]
+    """Take another update of what is held: renew(held, new, timestamp)."""
+    recent: dict[Any, tuple[bytes, Any]]
+    """For a step: serialized keys and what is held of them, by what finds them again sooner; gone when they go on."""
+
+
 class StepContext(Protocol):
     """What an operator can ask for when it is bound to a task."""
 
@@ -65,8 +76,8 @@ class StepContext(Protocol):
     def shared_cell(self, name: str, default: Any) -> list[Any]:
         """Return a cell that several steps of the task share."""
 
-    def cache(self, store: str, forward: Process, send_old: bool) -> Callable[..., None] | None:
-        """Return the function that holds back a store's updates until the commit; None when it is not cached."""
+    def cache(self, store: str, forward: Process, send_old: bool) -> Cache | None:
+        """Return what holds back a store's updates until the commit; None when it is not cached."""
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
         """Return a serde, or the configured default of the "key" or "value"; topics get the application's id."""

@@ -1,13 +1,16 @@
 """Record caches: of the updates of a key, one per commit goes on, with the value before the first."""
 
+import random
 from typing import Any
 
 import pytest
 
 from headrace import (
     Buffer,
+    FixedKeyProcessor,
     HoppingWindows,
     KTable,
+    LogAndContinue,
     Materialized,
     SessionWindows,
     SlidingWindows,
@@ -331,6 +334,82 @@ def test_suppress_behind_a_cache_gets_what_goes_on() -> None:
         b=x@13 b=x@20      -> b@10-20=2@13
         """,
     )
+
+
+# -- a window that several records of a batch are for -----------------------------------------------------------------
+
+_ANY_KEY: serdes.Serde[str] = serdes.Serde(str.encode, bytes.decode)
+"""A serde of which nothing is known: windows are then looked for every time."""
+
+
+def _sums(key_serde: serdes.Serde[Any], windows: Any) -> StreamsBuilder:
+    """Sum up in windows; a sum of 5 deletes its window, and so does a record of the key "x" those of the key "a"."""
+
+    class Deletes(FixedKeyProcessor[Any, Any]):
+        def init(self, context: Any) -> None:
+            self._store = context.state_store("sums")
+
+        def process(self, record: Any) -> None:
+            if record.key == "x":
+                self._store.put("a", None, record.timestamp - record.timestamp % 10)
+
+    def add(key: str, value: str, total: list[int]) -> list[int] | None:
+        if value == "fail":
+            raise ValueError("a value that cannot be added")
+        total[0] += int(value)
+        return None if total[0] == 5 else total
+
+    builder = StreamsBuilder()
+    records = builder.stream("in", key_serde=key_serde)
+    windowed = records.group_by_key(key_serde=key_serde).windowed_by(windows)
+    store = Materialized("sums", key_serde=key_serde, value_serde=serdes.Json)
+    sums = windowed.aggregate(lambda: [0], add, store=store)
+    sums.to_stream().map(lambda key, value: (f"{key.key}@{key.window.start}", f"{value}")).to("out")
+    records.process_values(Deletes, "sums")
+    return builder
+
+
+@pytest.mark.parametrize("limit", [10 << 20, 1500], ids=["large cache", "small cache"])
+@pytest.mark.parametrize("windows", [TumblingWindows(10, grace=10), HoppingWindows(10, advance=5, grace=5)], ids=str)
+def test_window_of_several_records_is_found_again_as_if_it_were_looked_for(windows: Any, limit: int) -> None:
+    rng = random.Random(17)
+    records = [
+        Record(rng.choice("aabcx"), rng.choice(["1", "2", "3", "fail"]), max(0, 2 * number + rng.randrange(-25, 3)))
+        for number in range(400)
+    ]
+
+    def results(key_serde: serdes.Serde[Any]) -> list[str]:
+        config = StreamsConfig(
+            application_id="test",
+            default_value_serde=serdes.String,
+            statestore_cache_max_bytes=limit,
+            processing_exception_handler=LogAndContinue,
+        )
+        batches = Batches(_sums(key_serde, windows).build(), config)
+        for first in range(0, len(records), 50):
+            batches.feed("in", records[first : first + 50])
+            batches.process()
+            batches.commit()
+        return batches.results()
+
+    short, long = results(serdes.String), results(_ANY_KEY)
+
+    assert short == long
+    assert any(text.startswith("a@") and "=None@" in text for text in short)
+
+
+def test_windows_of_a_cogroup_are_found_again_by_the_streams_that_share_them() -> None:
+    builder = StreamsBuilder()
+    one, two = builder.stream("in").group_by_key(), builder.stream("in2").group_by_key()
+    both = one.cogroup(lambda key, value, text: text + value).cogroup(two, lambda key, value, text: text + value)
+    both.windowed_by(TumblingWindows(10)).aggregate(str).to_stream().to("out")
+    batches = Batches(builder.build(), StreamsConfig(application_id="test", default_value_serde=serdes.String))
+    batches.feed("in", [Record("a", "1", 1), Record("a", "2", 3), Record("b", "3", 4), Record("a", "5", 6)])
+    batches.feed("in2", [Record("a", "x", 2), Record("a", "y", 5), Record("b", "z", 7)])
+    batches.process()
+    batches.commit()
+
+    assert batches.results() == ["a@0-10=1x2y5@6", "b@0-10=3z@7"]
 
 
 # -- without a cache --------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """`Task`: one sub-topology for one partition, record by record."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from headrace import (
     Buffer,
     HoppingWindows,
+    Materialized,
     Processor,
     PunctuationType,
     Record,
@@ -20,6 +22,7 @@ from headrace import (
     TumblingWindows,
     serdes,
 )
+from headrace.task.lanes import Lane
 from headrace.task.task import Commit, Task
 from tests.task.tasks import CONFIG, feed, processing, resumed, task_of, values
 
@@ -484,3 +487,27 @@ def test_a_wall_clock_schedule_goes_on_from_where_it_was() -> None:
     assert values(again) == []
     again.advance_wall_clock(1020)
     assert values(again) == ["1020"]
+
+
+# -- one lane, page by page -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_lane_gives_the_same_by_pages_as_in_one_piece(size: int) -> None:
+    records = [(n, 10 + (7 * n) % 23, b"k%d" % (n % 3), b'"x"', None, 100 + n) for n in range(20)]
+
+    def pages() -> Iterator[Lane]:
+        before = (-1, -1)
+        for first in range(0, len(records), size):
+            lane = Lane.of_source("in", 0, records[first : first + size], before)
+            before = lane.causes.last()
+            yield lane
+
+    whole, paged = (task_of(counting(store=Materialized(caching=False))) for _ in range(2))
+    causes = whole.process_lanes([Lane.of_source("in", 0, records)])
+    causes_of_pages = paged.process_pages(pages())
+
+    assert list(paged.take_caused_outputs()) == list(whole.take_caused_outputs()) != []
+    assert causes_of_pages.times.tolist() == causes.times.tolist()
+    assert causes_of_pages.sequences.tolist() == causes.sequences.tolist()
+    assert len(causes) == len(records) + 1
