@@ -1,18 +1,22 @@
 """Topics on Kafka: create, list, describe, delete."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from headrace.brokers import Broker, TopicInfo, connect
 from headrace.brokers.kafka import KafkaBroker
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.topics import create_topic
+from headrace.brokers.kafka.topics import create_topic, end_offsets, find_topic
+from headrace.brokers.kafka.wording import explained
 from headrace.dev.kafka_broker import DevBroker
-from headrace.errors import TopicError
+from headrace.errors import TopicError, UnavailableError
 from tests.kafka.naming import unique
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
@@ -161,3 +165,36 @@ def test_a_forked_process_is_told_to_open_its_own(broker: Broker) -> None:
 
     with os.fdopen(reading, "rb") as said:
         assert said.read().endswith(b"was opened by another process: connect in this one")
+
+
+def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, broker: KafkaBroker) -> None:
+    """Kafka's client then answers with an offset of no partition, and without an error."""
+    name = unique("lines")
+    broker.create_topic(name)
+    broker.produce(name, [(None, b"")] * 3)
+    admin = Admin(Connection(kafka.address, {"socket.timeout.ms": 2000}))
+    topic, answers, asked = find_topic(admin, name), set(), Event()
+
+    def ask() -> None:
+        while True:
+            answers.add(end_offsets(admin, topic)[0])
+            asked.set()
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask) for _ in range(4)]  # so that there is a question at any time
+        assert asked.wait(30)
+        kafka.kill()
+        errors = [one.exception(60) for one in asking]
+        kafka.start()
+
+    assert answers == {3}
+    assert {type(error) for error in errors} == {UnavailableError}
+    assert end_offsets(admin, topic) == {0: 3}
+
+
+@pytest.mark.parametrize("code", [KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_ENOUGH_REPLICAS])
+def test_a_cluster_that_is_not_ready_is_waited_for(code: int) -> None:
+    error = explained(KafkaError(code), Connection("localhost:1"), "write a batch")
+
+    assert isinstance(error, UnavailableError)
+    assert "cannot write a batch at localhost:1: it is not ready for that (Broker: " in str(error)

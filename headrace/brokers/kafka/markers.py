@@ -17,7 +17,7 @@ from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.transactions import STEP, transaction_ms
-from headrace.errors import StreamsError, TopicError
+from headrace.errors import StreamsError
 
 PARTITIONS = 2
 """Markers are in the first one. The second stays empty: tasks commit the offset 0 there, for no tool to show a lag."""
@@ -106,10 +106,7 @@ class Markers:
             time.sleep(STEP / 5)
 
     def _find(self, application_id: str) -> topics.Topic | None:
-        try:
-            return topics.find_topic(self._admin(), commits_topic(application_id))
-        except TopicError:
-            return None
+        return topics.described(self._admin(), commits_topic(application_id))
 
     def _writers(self, topic: topics.Topic, start: int, end: int) -> set[str]:
         """Return whose transactions of tasks are open, or were a moment ago."""

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from headrace.brokers.broker import TopicInfo
@@ -37,7 +44,7 @@ def all_topics(admin: Admin) -> dict[str, TopicInfo]:
 
 def find_topic(admin: Admin, name: str, operation: str = "Describe") -> Topic:
     """Return a topic, or raise a TopicError that names those that there are; the operation is what it is wanted for."""
-    found = _described(admin, name, operation)
+    found = described(admin, name, operation)
     if found is None:
         known = sorted(partition_counts(admin))
         shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
@@ -47,7 +54,7 @@ def find_topic(admin: Admin, name: str, operation: str = "Describe") -> Topic:
 
 def is_there(admin: Admin, topic: Topic) -> bool:
     """Tell whether a topic is still there, and no other one of its name."""
-    found = _described(admin, topic.name)
+    found = described(admin, topic.name)
     return found is not None and found.id == topic.id
 
 
@@ -106,13 +113,16 @@ def list_offsets(
         for place, future in asked.items():
             try:
                 answer = admin.answer(future, doing)
-                found[place.topic, place.partition] = answer.offset, answer.timestamp
             except KafkaException as error:
                 failed = place.topic, error.args[0]
+            else:
+                found[place.topic, place.partition] = answer.offset, answer.timestamp
+                if answer.offset == OFFSET_INVALID:  # the client's answer when the broker has died over the question
+                    failed = place.topic, KafkaError(KafkaError._NOENT)
         if failed is None:
             return {place: found[place] for place in sorted(found)}
         topic, problem = failed
-        if problem.code() in NO_LEADER and _described(admin, topic) is None:
+        if problem.code() in NO_LEADER and described(admin, topic) is None:
             raise TopicError(f"there is no topic '{topic}' at {admin.connection.address}")
         if problem.code() not in NO_LEADER or time.monotonic() > end:
             raise explained(problem, admin.connection, f"find the offsets of topic '{topic}'", topic, "Describe")
@@ -143,7 +153,7 @@ def _with_rules(admin: Admin, counts: Mapping[str, int]) -> dict[str, TopicInfo]
     return {name: _info(name, count, rules.get(name, {})) for name, count in sorted(counts.items())}
 
 
-def _described(admin: Admin, name: str, operation: str = "Describe") -> Topic | None:
+def described(admin: Admin, name: str, operation: str = "Describe") -> Topic | None:
     """Return a topic; None when there is none."""
     if not name:
         return None
@@ -162,7 +172,7 @@ def _wait_until(admin: Admin, name: str, *, there: bool) -> None:
     """Wait until the broker that is asked knows that a topic was made or deleted."""
     end = time.monotonic() + admin.connection.patience
     with suppress(TopicError):  # it may be made or deleted, but not be seen
-        while (_described(admin, name) is not None) != there:
+        while (described(admin, name) is not None) != there:
             if time.monotonic() > end:
                 done = "made" if there else "deleted"
                 raise StreamsError(f"topic '{name}' was {done}, but {admin.connection.address} does not show it yet")

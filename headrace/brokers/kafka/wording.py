@@ -23,6 +23,34 @@ NO_LEADER = (  # for a moment: the topic is new, or a broker has gone
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
 )
+NOT_READY = (  # for a while: the cluster is starting, moves its partitions or groups, or has too few of its brokers
+    *NO_LEADER,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.CONCURRENT_TRANSACTIONS,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.REBOOTSTRAP_REQUIRED,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.THROTTLING_QUOTA_EXCEEDED,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError._DESTROY_BROKER,
+    KafkaError._FAIL,
+    KafkaError._NODE_UPDATE,
+    KafkaError._OUTDATED,
+    KafkaError._RESOLVE,
+    KafkaError._RETRY,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._UNKNOWN_BROKER,
+    KafkaError._WAIT_CACHE,
+    KafkaError._WAIT_COORD,
+)
 UNKNOWN_TOPIC = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.UNKNOWN_TOPIC_ID,
@@ -55,6 +83,8 @@ def explained(
         return _not_allowed(connection, where, f"{operation} on {what}")
     if code in NO_ANSWER:
         return no_answer(connection, doing, error)
+    if code in NOT_READY:
+        return UnavailableError(f"{where}: it is not ready for that ({said})")
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
         return TopicError(f"topic '{topic}' exists already at {connection.address}")
     if code == KafkaError._UNKNOWN_PARTITION and topic is not None:
