@@ -19,6 +19,45 @@ Row: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers | None, int
 WrittenRecord: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None]
 """A record to write: (key, value, timestamp, headers)."""
 
+
+class Rows(Sequence[WrittenRecord]):
+    """Records to write that are kept by columns; each becomes a tuple only when somebody looks at it by itself.
+
+    >>> rows = Rows.of([(b"a", b"1", 5, None), (b"b", None, 6, None)])
+    >>> rows.keys, rows[1]
+    ((b'a', b'b'), (b'b', None, 6, None))
+    """
+
+    __slots__ = ("headers", "keys", "timestamps", "values")
+
+    def __init__(
+        self,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps: Sequence[int],
+        headers: Sequence[Headers | None],
+    ) -> None:
+        self.keys, self.values, self.timestamps, self.headers = keys, values, timestamps, headers
+
+    @classmethod
+    def of(cls, records: Sequence[WrittenRecord]) -> Rows:
+        """Return records by columns."""
+        if isinstance(records, Rows):
+            return records
+        return cls(*zip(*records)) if records else cls((), (), (), ())
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[WrittenRecord]:
+        return zip(self.keys, self.values, self.timestamps, self.headers)
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return the record at a place, or those of a slice."""
+        found = self.keys[place], self.values[place], self.timestamps[place], self.headers[place]
+        return list(zip(*found)) if isinstance(place, slice) else found
+
+
 Written: TypeAlias = tuple[str, int | None, Sequence[WrittenRecord]]
 """Records to write to a topic partition. Without a partition the key decides."""
 

@@ -16,35 +16,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from headrace.brokers.engine import WrittenRecord
 from headrace.errors import HeadraceError, StreamsError
 from headrace.records import Headers
 from headrace.task.lanes import Causes, Lane, joined
-from headrace.task.outputs import Columns
 from headrace.task.sources import RawRecord
 
 SCHEMA = "task int, block binary"
 RECORDS_PER_BLOCK = 20_000
-
-OutputRecord: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None]
-"""(key, value, timestamp, headers)."""
-
-
-class Rows(Sequence[OutputRecord]):
-    """Records that are kept by columns; each becomes a tuple only for the moment in which somebody looks at it."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns.keys, columns.values, columns.timestamps, columns.headers
-
-    def __len__(self) -> int:
-        return len(self._columns[0])
-
-    def __iter__(self) -> Iterator[OutputRecord]:
-        return zip(*self._columns)
-
-    def __getitem__(self, place: Any) -> Any:
-        """Return the record at a place, or those of a slice."""
-        found = tuple(column[place] for column in self._columns)
-        return list(zip(*found)) if isinstance(place, slice) else found
 
 
 class Stretch(msgspec.Struct, array_like=True, tag=4, frozen=True):
@@ -105,7 +84,7 @@ class Output(msgspec.Struct, array_like=True, tag=1, gc=False):
     """-1 when the key decides, where it is written."""
     lane: str
     index: int
-    records: Sequence[OutputRecord]
+    records: Sequence[WrittenRecord]
     times: bytes = b""
     """Of their causes, for who puts the blocks of several tasks in order."""
     sequences: bytes = b""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from struct import Struct
+from typing import cast
 
 from headrace.brokers.broker import TopicInfo
+from headrace.brokers.engine import Rows, WrittenRecord
 from headrace.config import StreamsConfig
-from headrace.spark.blocks import OutputRecord
 from headrace.spark.plan import Plan
 from headrace.state.image import Changes
 from headrace.topology.topology import Topology
@@ -39,7 +41,7 @@ def changelogs(topology: Topology, config: StreamsConfig, plan: Plan) -> dict[st
     return found
 
 
-def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> list[OutputRecord]:
+def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> Rows:
     """Return changes as records.
 
     What a store keeps before its value becomes the record's timestamp. Where there is none it is the start of the
@@ -48,17 +50,15 @@ def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> list[Ou
     """
     place, timestamped = _TIMES.get(kind), kind.startswith("timestamped")
     if timestamped and place is None and None not in changes.values():  # the way of most: without a step for each case
-        return [
-            (key, value[8:], time if (time := _timestamp(value)[0]) > 0 else 1, None)
-            for key, value in changes.items()
-            if value is not None
-        ]
-    entries: list[OutputRecord] = []
+        entries = cast(Mapping[bytes, bytes], changes)
+        times = [time if (time := _timestamp(value)[0]) > 0 else 1 for value in entries.values()]
+        return Rows(list(entries), [value[8:] for value in entries.values()], times, [None] * len(times))
+    records: list[WrittenRecord] = []
     for key, value in changes.items():
         time = now if place is None else _timestamp(key, len(key) - place)[0]
         if value is None and place is not None and time < floor:
             continue
         if value is not None and timestamped:
             time, value = _timestamp(value)[0], value[8:]
-        entries.append((key, value, max(time, 1), None))  # Kafka's client library takes 0 for now
-    return entries
+        records.append((key, value, max(time, 1), None))  # Kafka's client library takes 0 for now
+    return Rows.of(records)

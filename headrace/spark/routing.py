@@ -9,12 +9,12 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from headrace.brokers.engine import EngineBroker
+from headrace.brokers.engine import EngineBroker, Rows, WrittenRecord
 from headrace.brokers.partitioning import partition_of, partitions_of
 from headrace.config import StreamsConfig
-from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, OutputRecord, Rows, in_pieces
+from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, in_pieces
 from headrace.task.lanes import Causes
-from headrace.task.outputs import Columns, Outputs
+from headrace.task.outputs import Columns
 
 FOR_THE_WRITER = -1
 """The task number of what no task takes."""
@@ -44,14 +44,21 @@ class Routes:
         return partition_of(key[:-suffix] if suffix else key, count)
 
     def send(
-        self, outputs: Outputs, causes: Causes, lane: str, index: int, sender: int, now: int
+        self,
+        outputs: Iterable[tuple[str, Columns]],
+        causes: Causes,
+        lane: str,
+        index: int,
+        sender: int,
+        now: int,
     ) -> Iterator[tuple[int, Block]]:
         """Sort outputs by where they go, and give each destination its blocks, with the task that takes them."""
-        for topic, sent in outputs.by_topic():
+        for topic, sent in outputs:
             readers = self.tasks.get(topic)
             for partition, mine in self._by_partition(topic, sent, sender):
                 if readers is None:
-                    yield from self.for_the_writer(topic, partition, lane, index, Rows(mine), causes, mine.ordinals)
+                    rows = Rows(mine.keys, mine.values, mine.timestamps, mine.headers)
+                    yield from self.for_the_writer(topic, partition, lane, index, rows, causes, mine.ordinals)
                     continue
                 caused = causes.at(np.fromiter(mine.ordinals, np.int64, len(mine.ordinals)))
                 times = np.fromiter(mine.timestamps, np.int64, len(mine.timestamps))
@@ -80,7 +87,7 @@ class Routes:
         partition: int,
         lane: str,
         index: int,
-        records: Sequence[OutputRecord],
+        records: Sequence[WrittenRecord],
         causes: Causes,
         ordinals: Iterable[int],
     ) -> Iterator[tuple[int, Output]]:

@@ -200,10 +200,7 @@ class Overlay:
         With `expired_before`, entries whose position is less are deleted on the way.
         """
         live, encode = self.live, self._encode
-        changes: Changes = {}
-        for key in self.dirty:
-            value = live[key]
-            changes[key] = None if value is None else encode(value)
+        changes: Changes = {key: None if (value := live[key]) is None else encode(value) for key in self.dirty}
         if expired_before is not None:
             position = self._position
             assert position is not None

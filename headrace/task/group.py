@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from headrace.task.lanes import Causes, Lane, Numbers, joined, merge_order, taken_in, with_end
-from headrace.task.outputs import Outputs
+from headrace.task.outputs import Columns, Outputs
 from headrace.task.sources import RawRecord
 from headrace.task.task import Commit, Task
 
@@ -24,7 +24,8 @@ class TaskGroup:
     def __init__(self, tasks: Sequence[Task], choose_partition: Callable[[str, bytes | None, int], int]) -> None:
         """Group tasks; `choose_partition(topic, key, partition of the sender)` says where an internal record goes."""
         self.tasks = list(tasks)
-        self.outputs = Outputs()
+        self._left = Outputs()
+        """What nobody here reads, where somebody reads the rest."""
         self._choose_partition = choose_partition
         self._readers: dict[tuple[str, int], list[Task]] = {}
         internal = map(tasks[0].topic_name, tasks[0].topology.internal_topics)
@@ -86,9 +87,11 @@ class TaskGroup:
                     self._settle(end)
         return [task.commit() for task in self.tasks]
 
-    def take_caused_outputs(self) -> Outputs:
-        """Return what has left the group since the last call."""
-        return self.outputs.take()
+    def take_caused_outputs(self) -> list[tuple[str, Columns]]:
+        """Return what has left the group since the last call, by topic."""
+        if self._internal:
+            return self._left.take_by_topic()
+        return [taken for task in self.tasks for taken in task.take_caused_outputs()]
 
     @property
     def dropped_records(self) -> int:
@@ -101,17 +104,11 @@ class TaskGroup:
 
     def _move_on(self, sender: Task) -> bool:
         """Hand what a task has put out to those that read it here; tell whether anybody does."""
-        if not len(sender.outputs):
-            return False
-        outputs = sender.take_caused_outputs()
-        if not self._internal:
-            self.outputs.add(outputs)
-            return False
         moved = False
-        for output in outputs:
+        for output in sender.outputs.take() if self._internal else ():
             topic, partition, key, value, timestamp, headers, ordinal = output
             if topic not in self._internal:
-                self.outputs.put(output)
+                self._left.put(output)
                 continue
             moved = True
             if partition is None:

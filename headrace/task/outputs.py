@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -40,43 +40,32 @@ class Outputs:
     >>> outputs = Outputs()
     >>> outputs.put(("out", None, b"a", b"1", 5, [], 0))
     >>> outputs.put(("log", None, b"b", b"2", 6, [], 0))
-    >>> [(topic, columns.values) for topic, columns in outputs.take().by_topic()]
+    >>> [(topic, columns.values) for topic, columns in outputs.take_by_topic()]
     [('log', [b'2']), ('out', [b'1'])]
-    >>> len(outputs)
-    0
+    >>> outputs.take()
+    []
     """
 
     __slots__ = ("_fields", "put")
 
-    def __init__(self, fields: list[Any] | None = None) -> None:
-        self._fields: list[Any] = [] if fields is None else fields
+    def __init__(self) -> None:
+        self._fields: list[Any] = []
         self.put = self._fields.extend
         """Add an output, given as a tuple of all its fields."""
 
-    def take(self) -> Outputs:
+    def take(self) -> list[CausedOutput]:
         """Return what there is, and forget it."""
-        taken = Outputs(self._fields[:])
+        fields = iter(self._fields)
+        taken: list[CausedOutput] = list(zip(*(fields for _ in range(_FIELDS))))
         self._fields.clear()
         return taken
 
-    def add(self, others: Outputs) -> None:
-        """Add others behind these."""
-        self._fields += others._fields
-
-    def by_topic(self) -> Iterator[tuple[str, Columns]]:
-        """Walk the topics by name, with what goes to each."""
+    def take_by_topic(self) -> list[tuple[str, Columns]]:
+        """Return what goes to each topic, by their names, and forget it."""
         topics, *columns = (self._fields[field::_FIELDS] for field in range(_FIELDS))
+        self._fields.clear()
         whole = Columns._make(columns)
         names = sorted(set(topics))
         if len(names) == 1:
-            yield names[0], whole
-            return
-        for name in names:
-            yield name, whole.at([place for place, topic in enumerate(topics) if topic == name])
-
-    def __iter__(self) -> Iterator[CausedOutput]:
-        fields = iter(self._fields)
-        return zip(*(fields for _ in range(_FIELDS)))
-
-    def __len__(self) -> int:
-        return len(self._fields) // _FIELDS
+            return [(names[0], whole)]
+        return [(name, whole.at([place for place, topic in enumerate(topics) if topic == name])) for name in names]

@@ -23,7 +23,7 @@ from headrace.task.caching import RecordCache
 from headrace.task.current_record import NO_HEADERS, CurrentRecord
 from headrace.task.failures import Failures
 from headrace.task.lanes import Causes, Lane, joined, merge_order, taken_in, with_end
-from headrace.task.outputs import Outputs
+from headrace.task.outputs import Columns, Outputs
 from headrace.task.processors import bind_processor
 from headrace.task.punctuation import Schedule, Schedules
 from headrace.task.sinks import bind_sink
@@ -180,11 +180,11 @@ class Task:
 
     def take_outputs(self) -> list[Output]:
         """Return what the sinks have put out since the last call."""
-        return list(map(_without_ordinal, self.take_caused_outputs()))
+        return list(map(_without_ordinal, self.outputs.take()))
 
-    def take_caused_outputs(self) -> Outputs:
-        """Return what the sinks have put out since the last call, each with the ordinal of what caused it."""
-        return self.outputs.take()
+    def take_caused_outputs(self) -> list[tuple[str, Columns]]:
+        """Return what the sinks have put out since the last call, by topic, with the ordinals of what caused it."""
+        return self.outputs.take_by_topic()
 
     def store(self, name: str) -> Store:
         """Return a store of this task, or a global one."""

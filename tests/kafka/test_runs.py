@@ -253,9 +253,11 @@ def test_a_batch_may_be_larger_than_the_queue_of_the_client(
         run = broker.begin_run(app, "")
         broker._runs._sessions[app].producer._patience._begin -= 3600  # as if the last batch was long ago
 
-        broker.write_batch(run, 0, [row(out, b"v", 0, times=2_000)], {})
+        numbers = [b"%d" % number for number in range(20_000)]
 
-        assert len(values(broker, out)) == 2_000
+        broker.write_batch(run, 0, [(out, 0, [(None, number, 1, None) for number in numbers])], {})
+
+        assert values(broker, out) == numbers
 
 
 @pytest.mark.parametrize("exactly_once", [True, False], ids=["exactly once", "at least once"])

@@ -21,15 +21,15 @@ def session(start: int, end: int) -> bytes:
 def test_what_stands_before_a_value_is_its_timestamp() -> None:
     changes: Changes = {b"k": pack(">q", 1234) + b"v"}
 
-    assert logged_entries(changes, "timestamped-key-value", NOW, 0) == [(b"k", b"v", 1234, None)]
+    assert list(logged_entries(changes, "timestamped-key-value", NOW, 0)) == [(b"k", b"v", 1234, None)]
 
 
 def test_a_plain_value_and_a_delete_are_of_now() -> None:
-    assert logged_entries({b"k": b"v", b"l": None}, "key-value", NOW, 0) == [
+    assert list(logged_entries({b"k": b"v", b"l": None}, "key-value", NOW, 0)) == [
         (b"k", b"v", NOW, None),
         (b"l", None, NOW, None),
     ]
-    assert logged_entries({b"l": None}, "timestamped-key-value", NOW, 0) == [(b"l", None, NOW, None)]
+    assert list(logged_entries({b"l": None}, "timestamped-key-value", NOW, 0)) == [(b"l", None, NOW, None)]
 
 
 @pytest.mark.parametrize(
@@ -37,19 +37,19 @@ def test_a_plain_value_and_a_delete_are_of_now() -> None:
     [("window", window(3000), 3000), ("timestamped-window", window(3000), 3000), ("session", session(1, 4000), 4000)],
 )
 def test_windows_and_sessions_are_of_their_own_time(kind: str, key: bytes, time: int) -> None:
-    assert logged_entries({key: None}, kind, NOW, FLOOR) == [(key, None, time, None)]
+    assert list(logged_entries({key: None}, kind, NOW, FLOOR)) == [(key, None, time, None)]
 
 
 @pytest.mark.parametrize(
     ("kind", "key"), [("window", window(1999)), ("timestamped-window", window(1999)), ("session", session(1, 1999))]
 )
 def test_what_expires_is_left_to_the_retention_of_the_topic(kind: str, key: bytes) -> None:
-    assert logged_entries({key: None}, kind, NOW, FLOOR) == []
+    assert list(logged_entries({key: None}, kind, NOW, FLOOR)) == []
 
 
 @pytest.mark.parametrize("timestamp", [0, -1])
 def test_no_timestamp_is_one_that_the_client_would_change(timestamp: int) -> None:
     value = pack(">q", timestamp) + b"v"
 
-    assert logged_entries({b"k": value}, "timestamped-key-value", NOW, 0) == [(b"k", b"v", 1, None)]
-    assert logged_entries({window(0): b"v"}, "window", NOW, -1) == [(window(0), b"v", 1, None)]
+    assert list(logged_entries({b"k": value}, "timestamped-key-value", NOW, 0)) == [(b"k", b"v", 1, None)]
+    assert list(logged_entries({window(0): b"v"}, "window", NOW, -1)) == [(window(0), b"v", 1, None)]

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, repeat
+from operator import length_hint
 from typing import Any, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from headrace.brokers.engine import WrittenRecord
+from headrace.brokers.engine import Rows, WrittenRecord
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.settings import number
 from headrace.brokers.kafka.waiting import Patience, answered
@@ -110,36 +111,64 @@ class Transactions:
         partitions: Callable[[str], int],
     ) -> None:
         """Write records to a topic partition; without a partition the keys decide, or those without come in turn."""
-        self._written.add((topic, partition or 0))
-        if self.id is None and any(timestamp == 0 for _, _, timestamp, _ in records):
-            raise _refused_timestamp(topic)  # before any of them is there for good
-        turns, known = self._turns[topic], 0
-        produce: Any = self.producer.produce
-        # Two things that each take as long as the writing itself: to be told of each record, where a transaction says
-        # what was not taken; and arguments by their names (on_delivery has two).
-        note = self._note if self.id is None else None
-        for sent, (key, value, timestamp, headers) in enumerate(records):
-            if timestamp == 0:
-                raise _refused_timestamp(topic)
-            to = _BY_KEY if partition is None else partition
-            if key is None and partition is None:
-                known = known or partitions(topic)
-                to = next(turns) % known
-                self._written.add((topic, to))
-            while True:
-                try:
-                    produce(topic, value, key, to, note, None, timestamp, headers or None)
-                    break
-                except BufferError:  # its queue is full
-                    waiting = len(self.producer)
-                    self.producer.poll(STEP)
-                    self._check(waiting)
-                except KafkaException as error:
-                    if error.args[0].code() not in _WRONG_BEFORE:
-                        self._failed, self._failed_topic = error.args[0], topic
-                    raise
-            if sent % _MANY == 0:
+        rows = Rows.of(records)
+        if 0 in rows.timestamps:
+            raise TopicError(
+                f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
+            )
+        to = self._destinations(topic, partition, rows.keys, partitions)
+        sent = 0
+        while sent < len(rows):
+            piece = slice(sent, sent + _MANY)
+            keys = iter(rows.keys[piece])
+            try:
+                self._produce(topic, rows, piece, keys, to)
+                sent = piece.stop
                 self.producer.poll(0)
+            except BufferError:  # its queue is full
+                sent = min(piece.stop, len(rows)) - length_hint(keys) - 1
+                waiting = len(self.producer)
+                self.producer.poll(STEP)
+                self._check(waiting)
+            except KafkaException as error:
+                if error.args[0].code() not in _WRONG_BEFORE:
+                    self._failed, self._failed_topic = error.args[0], topic
+                raise
+
+    def _produce(
+        self, topic: str, rows: Rows, piece: slice, keys: Iterator[bytes | None], to: int | Sequence[int]
+    ) -> None:
+        """Give a piece of the records to the client, whose call is most of what writing takes.
+
+        So there is no loop around it; no argument has a name; and it tells what became of each record only where there
+        is no transaction to tell it.
+        """
+        produce: Any = self.producer.produce
+        headers = rows.headers[piece]
+        calls = map(
+            produce,
+            repeat(topic),
+            rows.values[piece],
+            keys,
+            repeat(to) if isinstance(to, int) else to[piece],
+            repeat(self._note if self.id is None else None),
+            repeat(None),
+            rows.timestamps[piece],
+            [one or None for one in headers] if any(headers) else repeat(None),
+        )
+        deque(calls, maxlen=0)
+
+    def _destinations(
+        self, topic: str, partition: int | None, keys: Sequence[bytes | None], partitions: Callable[[str], int]
+    ) -> int | Sequence[int]:
+        """Return the partition of all records, or of each."""
+        if partition is not None or None not in keys:
+            self._written.add((topic, partition or 0))
+            return _BY_KEY if partition is None else partition
+        known, turns = partitions(topic), self._turns[topic]
+        to = [next(turns) % known if key is None else _BY_KEY for key in keys]
+        self._written.update((topic, max(one, 0)) for one in set(to))
+        return to
 
     def flush(self) -> None:
         """Wait until all that was sent is with the broker."""
@@ -298,10 +327,6 @@ class Transactions:
 def transaction_ms(connection: Connection) -> int:
     """Return how long a transaction may take."""
     return number(connection.settings, "transaction.timeout.ms", _TRANSACTION_MS)
-
-
-def _refused_timestamp(topic: str) -> TopicError:
-    return TopicError(f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused")
 
 
 def superseded(application_id: str) -> SupersededError:
