@@ -8,7 +8,7 @@ HeadraceError
 └── StreamsError             something failed while records were processed
     ├── TaskError            a step failed on a record: names step, topic, partition, offset and key
     ├── SupersededError      the application was started again elsewhere: only the latest run may write
-    ├── UnavailableError     no broker can be reached, or none answers
+    ├── UnavailableError     no broker can be reached, none answers, or the cluster is not ready
     ├── ProcessorStateError  a store's state cannot be read, written or rebuilt
     └── InvalidStateStoreError   a store that does not exist, is closed, or is of another kind
 """
@@ -47,7 +47,7 @@ class SupersededError(StreamsError):
 
 
 class UnavailableError(StreamsError):
-    """No broker can be reached, or none answers."""
+    """No broker can be reached, none answers, or the cluster is not ready: an application waits for it."""
 
 
 class ProcessorStateError(StreamsError):

@@ -20,10 +20,10 @@ WrittenRecord: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None
 """A record to write: (key, value, timestamp, headers)."""
 
 
-class Rows(Sequence[WrittenRecord]):
+class WrittenRecords(Sequence[WrittenRecord]):
     """Records to write that are kept by columns; each becomes a tuple only when somebody looks at it by itself.
 
-    >>> rows = Rows.of([(b"a", b"1", 5, None), (b"b", None, 6, None)])
+    >>> rows = WrittenRecords.of([(b"a", b"1", 5, None), (b"b", None, 6, None)])
     >>> rows.keys, rows[1]
     ((b'a', b'b'), (b'b', None, 6, None))
     """
@@ -40,9 +40,9 @@ class Rows(Sequence[WrittenRecord]):
         self.keys, self.values, self.timestamps, self.headers = keys, values, timestamps, headers
 
     @classmethod
-    def of(cls, records: Sequence[WrittenRecord]) -> Rows:
+    def of(cls, records: Sequence[WrittenRecord]) -> WrittenRecords:
         """Return records by columns."""
-        if isinstance(records, Rows):
+        if isinstance(records, WrittenRecords):
             return records
         return cls(*zip(*records)) if records else cls((), (), (), ())
 

@@ -141,7 +141,7 @@ def bind_fold_again(
             return fold(key, value, timestamp, start, end)
         place, held = found
         entry = live.get(place)
-        if entry is None:  # another step has deleted it
+        if entry is None:  # deleted meanwhile, here or by another step
             return fold(key, value, timestamp, start, end)
         try:
             aggregate, at = entry

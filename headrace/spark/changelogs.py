@@ -8,7 +8,7 @@ from struct import Struct
 from typing import cast
 
 from headrace.brokers.broker import TopicInfo
-from headrace.brokers.engine import Rows, WrittenRecord
+from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.config import StreamsConfig
 from headrace.spark.plan import Plan
 from headrace.state.image import Changes
@@ -41,7 +41,7 @@ def changelogs(topology: Topology, config: StreamsConfig, plan: Plan) -> dict[st
     return found
 
 
-def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> Rows:
+def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> WrittenRecords:
     """Return changes as records.
 
     What a store keeps before its value becomes the record's timestamp. Where there is none it is the start of the
@@ -52,7 +52,7 @@ def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> Rows:
     if timestamped and place is None and None not in changes.values():  # the way of most: without a step for each case
         entries = cast(Mapping[bytes, bytes], changes)
         times = [time if (time := _timestamp(value)[0]) > 0 else 1 for value in entries.values()]
-        return Rows(list(entries), [value[8:] for value in entries.values()], times, [None] * len(times))
+        return WrittenRecords(list(entries), [value[8:] for value in entries.values()], times, [None] * len(times))
     records: list[WrittenRecord] = []
     for key, value in changes.items():
         time = now if place is None else _timestamp(key, len(key) - place)[0]
@@ -61,4 +61,4 @@ def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> Rows:
         if value is not None and timestamped:
             time, value = _timestamp(value)[0], value[8:]
         records.append((key, value, max(time, 1), None))  # Kafka's client library takes 0 for now
-    return Rows.of(records)
+    return WrittenRecords.of(records)

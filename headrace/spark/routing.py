@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from headrace.brokers.engine import EngineBroker, Rows, WrittenRecord
+from headrace.brokers.engine import EngineBroker, WrittenRecord, WrittenRecords
 from headrace.brokers.partitioning import partition_of, partitions_of
 from headrace.config import StreamsConfig
 from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, in_pieces
@@ -57,7 +57,7 @@ class Routes:
             readers = self.tasks.get(topic)
             for partition, mine in self._by_partition(topic, sent, sender):
                 if readers is None:
-                    rows = Rows(mine.keys, mine.values, mine.timestamps, mine.headers)
+                    rows = WrittenRecords(mine.keys, mine.values, mine.timestamps, mine.headers)
                     yield from self.for_the_writer(topic, partition, lane, index, rows, causes, mine.ordinals)
                     continue
                 caused = causes.at(np.fromiter(mine.ordinals, np.int64, len(mine.ordinals)))

@@ -185,17 +185,17 @@ def _run_stateful(
     cells = log.restore()
     log.shorten()
     restored = perf_counter()
-    reading = Reading(application)
+    inputs = TaskInputs(application)
     with collector_paused():
         sent_here = [block for block in blocks if isinstance(block, Input)]
         stretches = [block for block in blocks if isinstance(block, Stretch)]
         with closing(parts.build(cells)) as running:
             if len(stretches) == 1 and not sent_here:
-                causes = running.process_pages(reading.pages(stretches[0]))
+                causes = running.process_pages(inputs.pages(stretches[0]))
                 keep_memory("inputs", ())
             else:
-                lanes = lanes_of(sent_here)
-                lanes += [lane for stretch in stretches for lane in reading.whole(stretch)]
+                lanes = inputs.sent(sent_here)
+                lanes += [lane for stretch in stretches for lane in inputs.whole(stretch)]
                 causes = running.process_lanes(lanes)
                 keep_memory("inputs", (lane.records for lane in lanes))
                 del lanes
@@ -217,23 +217,30 @@ def _run_stateful(
     written = outgoing.numbers()
     numbers = {
         **written,
-        **reading.numbers,
+        **inputs.numbers,
         "dropped_records": dropped,
         "state_seconds": restored - started + kept - processed,
-        "process_seconds": busy - reading.numbers["source_seconds"] - written["write_seconds"],
+        "process_seconds": busy - inputs.numbers["source_seconds"] - written["write_seconds"],
         "state_bytes": image.total_bytes(),
         "log_bytes": log.logged_bytes,
     }
     return [*sent, (FOR_THE_WRITER, Report(f"task {unit.number}_{index}", numbers))]
 
 
-class Reading:
-    """Reads stretches of topics where their records are processed."""
+class TaskInputs:
+    """Reads stretches of topics where their records are processed, and what other tasks have sent."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
         self.numbers = {"records_read": 0.0, "source_seconds": 0.0}
-        """How many records were read of topics that the application has as its own, and how long that took."""
+        """How many records were read of topics that the application has as its own, and how long all reading took."""
+
+    def sent(self, blocks: Sequence[Input]) -> list[Lane]:
+        """Unpack what other tasks have sent."""
+        started = perf_counter()
+        lanes = lanes_of(blocks)
+        self.numbers["source_seconds"] += perf_counter() - started
+        return lanes
 
     def pages(self, stretch: Stretch) -> Iterator[Lane]:
         """Walk a stretch page by page, so that nobody has to keep all of it."""
@@ -267,14 +274,14 @@ class StatelessStage:
         self._has_failed = False
         self._tasks: dict[tuple[int, int], Task] = {}
         self._sent: dict[str, int] = {}
-        self._reading = Reading(application)
+        self._inputs = TaskInputs(application)
         self._process_seconds = 0.0
 
     def run(self, number: int, block: Input | Stretch) -> Iterator[list[tuple[int, Block]]]:
         """Process one block, page by page."""
         try:
             with collector_paused():
-                for lane in lanes_of([block]) if isinstance(block, Input) else self._reading.pages(block):
+                for lane in self._inputs.sent([block]) if isinstance(block, Input) else self._inputs.pages(block):
                     started = perf_counter()
                     sent = self._run(number, block, lane)
                     self._process_seconds += perf_counter() - started
@@ -307,7 +314,7 @@ class StatelessStage:
             yield FOR_THE_WRITER, failed(error)
         if self._tasks:
             numbers = {
-                **self._reading.numbers,
+                **self._inputs.numbers,
                 **self._outgoing.numbers(),
                 "dropped_records": sum(task.dropped_records for task in self._tasks.values()),
                 "process_seconds": self._process_seconds,

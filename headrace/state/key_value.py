@@ -21,8 +21,7 @@ class KeyValueStore(Generic[K, V]):
 
     A timestamped store gives and takes `ValueAndTimestamp`. `key`, `read` and `write` are for operators: they work on
     serialized keys, so that a key is serialized once for a read and a write; `read` gives a plain (value, timestamp),
-    `write` takes the two apart. `find`, of a timestamped one, is a `read` of a key that is not
-    serialized yet.
+    `write` takes the two apart. `find`, of a timestamped one, is a `read` of a key that is not serialized yet.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ _MAX_SEQUENCE = 0x7FFFFFFF
 _MAX_TIME = 0x7FFFFFFFFFFFFFFF
 _MIN_SEGMENT = 60_000
 _LOOKED_UP_FAST = (str, int, bytes)
-"""Types of keys that are equal when their bytes are, and found in a dict in less time than these take to make."""
+"""Types whose equal values have equal bytes, and that a dict finds in less time than these take to make."""
 
 
 def _position(key: bytes) -> bytes:

@@ -73,9 +73,7 @@ class RecordCache:
                     flush()
 
         self.put: Callable[[bytes, Any, Any, Any, int], Any] = put
-        """Take an update: put(serialized key, key, new, old, timestamp). Return what is held, if it still is."""
         self.renew: Callable[[Any, Any, int], None] = renew
-        """Take another update of what is held: renew(held, new, timestamp)."""
 
     def flush(self) -> None:
         """Let every waiting update go on."""

@@ -11,7 +11,7 @@ from headrace.task.outputs import Columns, Outputs
 from headrace.task.sources import RawRecord
 from headrace.task.task import Commit, Task
 
-_target = itemgetter(0)
+_target, _ordinal = itemgetter(0), itemgetter(-1)
 
 
 class TaskGroup:
@@ -25,7 +25,7 @@ class TaskGroup:
         """Group tasks; `choose_partition(topic, key, partition of the sender)` says where an internal record goes."""
         self.tasks = list(tasks)
         self._left = Outputs()
-        """What nobody here reads, where somebody reads the rest."""
+        """What nobody here reads."""
         self._choose_partition = choose_partition
         self._readers: dict[tuple[str, int], list[Task]] = {}
         internal = map(tasks[0].topic_name, tasks[0].topology.internal_topics)
@@ -89,9 +89,13 @@ class TaskGroup:
 
     def take_caused_outputs(self) -> list[tuple[str, Columns]]:
         """Return what has left the group since the last call, by topic."""
-        if self._internal:
-            return self._left.take_by_topic()
-        return [taken for task in self.tasks for taken in task.take_caused_outputs()]
+        busy = [task for task in self.tasks if len(task.outputs)]
+        if len(busy) == 1 and not len(self._left):
+            return busy[0].take_caused_outputs()
+        # Also dead letters of a global table: they are in the order of what caused them, not a task after the other.
+        for output in sorted((output for task in busy for output in task.outputs.take()), key=_ordinal):
+            self._left.put(output)
+        return self._left.take_by_topic()
 
     @property
     def dropped_records(self) -> int:

@@ -53,6 +53,9 @@ class Outputs:
         self.put = self._fields.extend
         """Add an output, given as a tuple of all its fields."""
 
+    def __len__(self) -> int:
+        return len(self._fields) // _FIELDS
+
     def take(self) -> list[CausedOutput]:
         """Return what there is, and forget it."""
         fields = iter(self._fields)

@@ -173,19 +173,22 @@ def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, b
     broker.create_topic(name)
     broker.produce(name, [(None, b"")] * 3)
     admin = Admin(Connection(kafka.address, {"socket.timeout.ms": 2000}))
-    topic, answers, asked = find_topic(admin, name), set(), Event()
+    topic, answers, asked, stop = find_topic(admin, name), set(), Event(), Event()
 
     def ask() -> None:
-        while True:
+        while not stop.is_set():
             answers.add(end_offsets(admin, topic)[0])
             asked.set()
 
     with ThreadPoolExecutor(4) as pool:
         asking = [pool.submit(ask) for _ in range(4)]  # so that there is a question at any time
-        assert asked.wait(30)
-        kafka.kill()
-        errors = [one.exception(60) for one in asking]
-        kafka.start()
+        try:
+            assert asked.wait(30)
+            kafka.kill()
+            errors = [one.exception(60) for one in asking]
+        finally:
+            stop.set()
+            kafka.start()  # other tests need it, too
 
     assert answers == {3}
     assert {type(error) for error in errors} == {UnavailableError}

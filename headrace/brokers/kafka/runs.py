@@ -26,7 +26,7 @@ from headrace.brokers.kafka.membership import join, leave_soon
 from headrace.brokers.kafka.tasks import KafkaPermit
 from headrace.brokers.kafka.transactions import STEP, Transactions, superseded
 from headrace.brokers.kafka.wording import explained
-from headrace.errors import StreamsError, TopicError
+from headrace.errors import StreamsError, TopicError, UnavailableError
 
 _NOT_YET = (  # for a moment: the broker has just started, the group has moved, or its last member is to be given up
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -215,7 +215,7 @@ def make_topics(admin: Admin, wanted: Iterable[TopicInfo], replication_factor: i
         if info.name not in known:
             try:
                 topics.create_topic(admin, info, replication_factor=replication_factor)
-            except TopicError:
+            except (TopicError, UnavailableError):
                 if info.name not in topics.all_topics(admin):  # else somebody else was quicker
                     raise
 

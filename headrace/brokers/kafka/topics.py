@@ -21,7 +21,7 @@ from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import check_topic
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.wording import NO_LEADER, UNKNOWN_TOPIC, explained
-from headrace.errors import StreamsError, TopicError
+from headrace.errors import StreamsError, TopicError, UnavailableError
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Topics of Kafka itself."""
@@ -172,8 +172,15 @@ def _wait_until(admin: Admin, name: str, *, there: bool) -> None:
     """Wait until the broker that is asked knows that a topic was made or deleted."""
     end = time.monotonic() + admin.connection.patience
     with suppress(TopicError):  # it may be made or deleted, but not be seen
-        while (described(admin, name) is not None) != there:
-            if time.monotonic() > end:
+        while True:
+            is_late = time.monotonic() > end
+            try:
+                if (described(admin, name) is not None) == there:
+                    return
+            except UnavailableError:  # or not ready yet
+                if is_late:
+                    raise
+            if is_late:
                 done = "made" if there else "deleted"
                 raise StreamsError(f"topic '{name}' was {done}, but {admin.connection.address} does not show it yet")
             time.sleep(_POLL_SECONDS)

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from headrace.brokers.engine import Rows, WrittenRecord
+from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.settings import number
 from headrace.brokers.kafka.waiting import Patience, answered
@@ -111,7 +111,7 @@ class Transactions:
         partitions: Callable[[str], int],
     ) -> None:
         """Write records to a topic partition; without a partition the keys decide, or those without come in turn."""
-        rows = Rows.of(records)
+        rows = WrittenRecords.of(records)
         if 0 in rows.timestamps:
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
@@ -136,7 +136,7 @@ class Transactions:
                 raise
 
     def _produce(
-        self, topic: str, rows: Rows, piece: slice, keys: Iterator[bytes | None], to: int | Sequence[int]
+        self, topic: str, rows: WrittenRecords, piece: slice, keys: Iterator[bytes | None], to: int | Sequence[int]
     ) -> None:
         """Give a piece of the records to the client, whose call is most of what writing takes.
 
