@@ -40,6 +40,11 @@ class Unit:
     def tasks(self) -> int:
         return 1 if self.together else self.partitions
 
+    @property
+    def stage(self) -> tuple[int, bool]:
+        """When it has its turn: of a level, first what has no state."""
+        return self.level, self.stateful
+
 
 @dataclass(frozen=True)
 class Plan:

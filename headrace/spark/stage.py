@@ -159,7 +159,17 @@ def run_stateful(
         with Outgoing(application, batch) as outgoing:
             yield from _run_stateful(application, number, blocks, state, outgoing)
     except Exception as error:
-        yield FOR_THE_WRITER, failed(error)
+        yield from _tell(application, number, error)
+
+
+def _tell(application: Application, number: int, error: Exception) -> list[tuple[int, Failure]]:
+    """Say that a task has failed: to the writer, and to all tasks of later stages.
+
+    These lack what it would have sent them. If they wrote what they make of the rest, it would count as done.
+    """
+    told, stage = failed(error), application.units[number][0].stage
+    later = [task for task, (unit, _) in application.units.items() if unit.stage > stage]
+    return [(to, told) for to in (FOR_THE_WRITER, *later)]
 
 
 def failed(error: Exception) -> Failure:
@@ -288,8 +298,12 @@ class StatelessStage:
                     if sent:
                         yield sent
         except Exception as error:
-            self._has_failed = True
-            yield [(FOR_THE_WRITER, failed(error))]
+            self.give_up()
+            yield list(_tell(self._application, number, error))
+
+    def give_up(self) -> None:
+        """Write nothing: the batch will not be."""
+        self._has_failed = True
 
     def _run(self, number: int, block: Input | Stretch, lane: Lane) -> list[tuple[int, Block]]:
         application = self._application

@@ -11,7 +11,7 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headrace.spark.blocks import SCHEMA, Input, Stretch, Tick, decode, encode
+from headrace.spark.blocks import SCHEMA, Failure, Input, Stretch, Tick, decode, encode
 from headrace.spark.epochs import Head
 from headrace.spark.reader import batch_of
 from headrace.spark.stage import Application, StatelessStage, run_stateful
@@ -68,6 +68,9 @@ def _stateless(
                         continue
                     with collector_paused():
                         block = decode(data)
+                    if isinstance(block, Failure):
+                        stage.give_up()
+                        continue
                     assert isinstance(block, Input | Stretch)
                     for sent in stage.run(task, block):
                         yield batch_of([(to if to >= 0 else passing[task % len(passing)], made) for to, made in sent])
@@ -118,7 +121,10 @@ class TaskProcessor(StatefulProcessor):
             yield Row(task=passing if to < 0 else to, block=made)
 
     def _run(self, application: Application, task: int, data: list[bytes]) -> list[tuple[int, bytes]]:
-        inputs = [read for block in data if isinstance(read := decode(block), Input | Stretch | Tick)]
+        blocks = [decode(block) for block in data]
+        if any(isinstance(block, Failure) for block in blocks):
+            return []  # some of its records are missing, and the batch will not be
+        inputs = [block for block in blocks if isinstance(block, Input | Stretch | Tick)]
         sent = run_stateful(application, task, inputs, SparkState(self._head, self._log), _batch_number())
         return [(to, encode(block)) for to, block in sent]
 

@@ -131,6 +131,40 @@ def test_a_step_that_fails_leaves_nothing_of_its_task_and_nothing_twice(place: O
     wait_for(lambda: place.read(place.counts, serdes.Long) == written, "the numbers", 20, every=0.1)
 
 
+@pytest.mark.parametrize("counts", [True, False], ids=["with state behind it", "without"])
+def test_what_comes_behind_a_step_that_fails_writes_nothing_either(place: OnKafka, counts: bool) -> None:
+    """It has a part of its records only: written, that would count as done when the batch is run again."""
+    place.create(place.lines, partitions=2)
+    place.produce(place.lines, (key_of(0), "a b", 1000), (key_of(1), "a", 1001), (key_of(1), "x", 1002))
+
+    def app(check: Callable[[str], str]) -> Streams:
+        builder = StreamsBuilder()
+        words = builder.stream(place.lines, value_serde=serdes.String).map_values(check).flat_map_values(str.split)
+        by_word = words.select_key(lambda key, word: word)
+        if counts:
+            grouped = by_word.group_by_key(value_serde=serdes.String)
+            grouped.count(store="words").to_stream().map_values(str).to(place.counts, value_serde=serdes.String)
+        else:
+            again = by_word.repartition(value_serde=serdes.String, partitions=2)
+            again.map_values(str.upper).to(place.counts, value_serde=serdes.String)
+        return Streams(builder.build(), place.config)
+
+    def refuse(text: str) -> str:
+        if text == "x":
+            raise ValueError("an x")
+        return text
+
+    with pytest.raises(TaskError, match="an x"):
+        app(refuse).run(until_caught_up=True)
+    app(str).run(until_caught_up=True)
+
+    counted = [("a", "1", 1000), ("a", "2", 1001), ("b", "1", 1000), ("x", "1", 1002)]
+    mapped = [("a", "A", 1000), ("a", "A", 1001), ("b", "B", 1000), ("x", "X", 1002)]
+    written = counted if counts else mapped
+    wait_for(lambda: len(place.read(place.counts)) >= len(written), f"{written}", 20, every=0.1)
+    assert sorted(place.read(place.counts)) == written
+
+
 def test_a_step_may_take_longer_than_a_transaction(place: OnKafka) -> None:
     place.settings["kafka"] = {"transaction.timeout.ms": 3_000}
     place.create(place.lines)

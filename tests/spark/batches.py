@@ -97,7 +97,10 @@ class BatchEngine:
                     passed.append((task, data))
             for task, blocks in mine.items():
                 state = self.states.setdefault(task, DictState())
-                inputs = [block for data in blocks if isinstance(block := decode(data), Input | Stretch | Tick)]
+                read = [decode(data) for data in blocks]
+                if any(isinstance(block, Failure) for block in read):
+                    continue
+                inputs = [block for block in read if isinstance(block, Input | Stretch | Tick)]
                 passed += _encoded(run_stateful(self.application, task, inputs, state, 0))
             rows = passed
         made = [decode(data) for _, data in rows]
