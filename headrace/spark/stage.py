@@ -162,7 +162,7 @@ def run_stateful(
         yield from _tell(application, number, error)
 
 
-def _tell(application: Application, number: int, error: Exception) -> list[tuple[int, Failure]]:
+def _tell(application: Application, number: int, error: Exception) -> list[tuple[int, Block]]:
     """Say that a task has failed: to the writer, and to all tasks of later stages.
 
     These lack what it would have sent them. If they wrote what they make of the rest, it would count as done.
@@ -299,7 +299,7 @@ class StatelessStage:
                         yield sent
         except Exception as error:
             self.give_up()
-            yield list(_tell(self._application, number, error))
+            yield _tell(self._application, number, error)
 
     def give_up(self) -> None:
         """Write nothing: the batch will not be."""
