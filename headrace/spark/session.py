@@ -32,6 +32,7 @@ LOG_VARIABLE = "HEADRACE_SPARK_LOG"
 LOG_LEVELS = ("off", "error", "warn", "info", "debug")
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _REQUIRED = {
     "spark.task.maxFailures": ("1", "a task that failed must not be run again before the application has started anew"),
     "spark.speculation": ("false", "a task must not run twice at a time"),
@@ -39,11 +40,15 @@ _REQUIRED = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         "what applications keep in Spark needs it",
     ),
+    _FORMAT: ("2", "attempts at a batch must not write their state to the same files"),
 }
 """What results depend on, and why."""
 
 _SQL_SETTINGS = {
     _PROVIDER: _REQUIRED[_PROVIDER][0],
+    # Every attempt at a batch has files of its own, and the batch's commit names the ones that count. In the first
+    # format they all have one name, and the first to write it wins: a failed attempt, or that of another run.
+    _FORMAT: _REQUIRED[_FORMAT][0],
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",

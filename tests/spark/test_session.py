@@ -44,6 +44,11 @@ def config(**settings: Any) -> StreamsConfig:
             "'spark.sql.streaming.stateStore.providerClass', got 'HDFSBackedStateStoreProvider'",
         ),
         (
+            {"spark": {"spark.sql.streaming.stateStore.checkpointFormatVersion": 1}},
+            "setting 'spark': expected '2' for 'spark.sql.streaming.stateStore.checkpointFormatVersion', got '1': "
+            "attempts at a batch must not write their state to the same files",
+        ),
+        (
             {"spark": {"spark.master": "yarn"}},
             "setting 'spark': expected no 'spark.master', got it. Hint: that is the setting master",
         ),

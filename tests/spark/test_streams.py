@@ -1,6 +1,7 @@
 """The life of an application on Spark."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -121,6 +122,31 @@ def test_replace_thread_goes_on_from_the_last_commit(place: Place, tmp_path: obj
 
     assert place.read("out", serdes.Long) == [("k", 1, 1), ("k", 2, 2), ("k", 3, 3)]
     assert [type(error) for error in seen] == [TaskError]
+
+
+def test_the_state_of_a_batch_that_failed_does_not_stay(place: Place) -> None:
+    def counting(check: Callable[[str, int], None]) -> Topology:
+        builder = StreamsBuilder()
+        words = builder.stream("lines", value_serde=serdes.String)
+        counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="counts")
+        counts.to_stream().peek(check).to("counts", value_serde=serdes.Long)
+        return builder.build()
+
+    def refuse(word: str, count: int) -> None:
+        if count == 2:
+            raise ValueError("twice")
+
+    place.create("lines")
+    place.produce("lines", (None, "a", 1))
+    place.streams(counting(refuse)).run(until_caught_up=True)
+    for number in (2, 3):
+        place.produce("lines", (None, "a", number))
+        if number == 2:
+            with pytest.raises(TaskError, match="twice"):
+                place.streams(counting(refuse)).run(until_caught_up=True)
+        place.streams(counting(lambda word, count: None)).run(until_caught_up=True)
+
+    assert place.read("counts", serdes.Long) == [("a", 1, 1), ("a", 2, 2), ("a", 3, 3)]
 
 
 def test_two_levels_in_one_batch_and_through_a_topic_of_the_users(place: Place) -> None:
