@@ -25,7 +25,7 @@ from headrace.errors import (
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.metrics import Metrics
 from headrace.spark.reset import reset_application
-from headrace.spark.wording import readable
+from headrace.spark.wording import is_of_a_shared_log, readable
 from headrace.topology.nodes import SinkNode
 from headrace.topology.topology import Topology
 
@@ -68,6 +68,10 @@ class StreamThreadExceptionResponse(Enum):
 
 StateListener = Callable[[StreamsState, StreamsState], None]
 ExceptionHandler = Callable[[BaseException], StreamThreadExceptionResponse]
+
+
+class _OlderRunError(StreamsError):
+    """An older run has noted a batch in the checkpoint, before it was refused."""
 
 
 class Streams:
@@ -297,10 +301,25 @@ class Streams:
                 looked = time.monotonic()
         if running.query.isActive:
             running.stop()
-        failed = running.query.exception()
-        if running.writer.failure is not None:
-            return readable(running.writer.failure)
+        failed = running.writer.failure or running.query.exception()
+        if failed is not None and is_of_a_shared_log(failed):
+            return self._shared_with_another(running)
         return None if failed is None else readable(failed)
+
+    def _shared_with_another(self, running: Running) -> HeadraceError | None:
+        """Return what it means that another run has noted a batch in the checkpoint before this one did."""
+        assert self._prepared is not None
+        try:
+            latest = self._prepared.broker.run_number(self._config.application_id)
+        except HeadraceError as error:
+            return error
+        if latest == running.run.run:
+            said = "an older run, thought dead, has noted a batch in the checkpoint"
+            return None if self._closing.is_set() else _OlderRunError(said)
+        return SupersededError(
+            f"application '{self._config.application_id}' was started again elsewhere (run {latest} after "
+            f"{running.run.run}): this one stops"
+        )
 
     def _has_new_topics(self) -> bool:
         from headrace.spark.launch import topics_changed
@@ -312,6 +331,9 @@ class Streams:
     def _goes_on_after(self, error: BaseException) -> bool:
         if isinstance(error, SupersededError):
             return False  # to start again would stop the other one, and so on without end
+        if isinstance(error, _OlderRunError):  # it can do no more: what it noted is where this one goes on
+            _log.warning("%s: starting again: %s", self._config.application_id, error)
+            return True
         if isinstance(error, UnavailableError) and self._still_waits():
             _log.warning("%s: waiting for the broker: %s", self._config.application_id, error)
             self._closing.wait(_BROKER_PAUSE)

@@ -13,8 +13,14 @@ _KEPT: dict[str, type[StreamsError]] = {
 """What an application decides by."""
 _OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
 _OF_SPARK = ("Py4JJavaError", "PythonException", "StreamingQueryException", "SparkException")
+_LOG_IS_SHARED = "CONCURRENT_STREAM_LOG_UPDATE"
 _JAVA_CLASS = re.compile(r"^:? ?(?:[\w$]+\.)+[\w$]+: ")
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (.*)$")
+
+
+def is_of_a_shared_log(error: BaseException) -> bool:
+    """Tell whether Spark has found that another run has noted the same batch in the same checkpoint."""
+    return _LOG_IS_SHARED in str(error)
 
 
 def readable(error: BaseException) -> BaseException:

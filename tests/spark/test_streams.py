@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +21,9 @@ from headrace import (
     TopologyError,
     serdes,
 )
-from tests.spark.applications import Place, caught_up, wait_for, word_count
+from headrace.brokers.engine import EngineBroker
+from headrace.errors import SupersededError
+from tests.spark.applications import Place, caught_up, still_runs, wait_for, word_count
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
@@ -147,6 +149,40 @@ def test_the_state_of_a_batch_that_failed_does_not_stay(place: Place) -> None:
         place.streams(counting(lambda word, count: None)).run(until_caught_up=True)
 
     assert place.read("counts", serdes.Long) == [("a", 1, 1), ("a", 2, 2), ("a", 3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("log", "is_latest"),
+    [("offsets", True), ("commits", True), ("offsets", False)],
+    ids=["begun by an older run", "done by an older run", "begun by a newer run"],
+)
+def test_a_batch_that_another_run_has_noted(place: Place, log: str, is_latest: bool) -> None:
+    """The latest run goes on from there by itself; any other stops."""
+    builder = StreamsBuilder()
+    builder.stream("in", value_serde=serdes.String).map_values(str.upper).to("out", value_serde=serdes.String)
+    app = place.streams(builder.build())
+    app.start()
+    place.produce("in", ("k", "one", 1))
+    noted = place.folder / "app" / "checkpoint" / log
+    wait_for(lambda: (noted / "0").exists() and caught_up(app), "the first batch")
+    if not is_latest:
+        with place.broker() as broker:
+            cast(EngineBroker, broker).begin_run("app", "another")
+
+    (noted / "1").write_bytes((noted / "0").read_bytes())
+    place.produce("in", ("k", "two", 2))
+
+    if is_latest:
+        place.produce("in", ("k", "three", 3))
+        wait_for(lambda: still_runs(app) and len(place.read("out")) == 3, "the others")
+        app.close()
+        assert [value for _, value, _ in place.read("out")] == ["ONE", "TWO", "THREE"]
+        assert app.error is None
+    else:
+        wait_for(lambda: not app.state.is_running(), "it to stop")
+        app.close()
+        assert isinstance(app.error, SupersededError)
+        assert re.search(r"was started again elsewhere \(run 2.*\): this one stops", str(app.error))
 
 
 def test_two_levels_in_one_batch_and_through_a_topic_of_the_users(place: Place) -> None:
