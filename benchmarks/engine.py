@@ -193,6 +193,7 @@ def _bare_batches(batches: int) -> float:
         limit=500_000,
         ticking=[],
         tick_ms=0,
+        last=[],
         stop_file=str(folder / "stop"),
         readers=2,
         goes_on=False,

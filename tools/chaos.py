@@ -45,6 +45,7 @@ from headrace.brokers import Broker, connect
 from headrace.brokers.engine import EngineBroker
 from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker, free_port
+from headrace.errors import SupersededError, UnavailableError
 from headrace.spark.crash import POINTS, POINTS_WHERE_TASKS_WRITE
 from headrace.testing import TopologyTestDriver
 
@@ -54,6 +55,8 @@ QUICK_BROKER = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.
 """A broker that was killed comes back as soon as the controller has given it up."""
 _FORGOTTEN = b"Couldn't find leader endpoint for partitions"
 """What a broker says that takes them for deleted, and will never end their transaction."""
+NO_BROKER, SUPERSEDED = 75, 76
+"""How an application ends that is to be started again, or not; anything else that ends one is a fault."""
 IN_WORKERS = ("after-read", "mid-task", "after-state-write")
 Results = dict[bytes | None, list[tuple[bytes | None, int]]]
 """By key, the values and timestamps in their order."""
@@ -246,7 +249,7 @@ class Round:
                     os.kill(pid, signal.SIGCONT)
             status = process.wait(300)
             # One that was just starting says that there is no broker, and is started again by whoever looks after it.
-            return False if status == 1 else self._ended(status)
+            return False if status == NO_BROKER else self._ended(status)
         finally:
             end_with_rest(process)
 
@@ -267,9 +270,9 @@ class Round:
             os.killpg(process.pid, signal.SIGCONT)
             status = other.wait(300)
             woken = process.wait(300)
-            if woken not in (0, 1):
+            if woken not in (0, SUPERSEDED, NO_BROKER):  # to one that was starting, the broker did not answer in time
                 raise SystemExit(f"the application that was woken ended with status {woken}: see above")
-            return self._ended(status) if status != 1 else False
+            return self._ended(status) if status != SUPERSEDED else False
         finally:
             for started in (process, other):
                 if started is not None:
@@ -385,8 +388,18 @@ def child(name: str, folder: str, address: str, take_along: bool) -> None:
         commit_interval_ms=10,
     )
     app = Streams(TOPOLOGIES[name](), config)
-    app.set_uncaught_exception_handler(lambda error: StreamThreadExceptionResponse.REPLACE_THREAD)
-    app.run(until_caught_up=True)
+    app.set_uncaught_exception_handler(after_a_worker)
+    try:
+        app.run(until_caught_up=True)
+    except (UnavailableError, SupersededError) as error:
+        print(f"the application ended: {error}", file=sys.stderr)
+        sys.exit(NO_BROKER if isinstance(error, UnavailableError) else SUPERSEDED)
+
+
+def after_a_worker(error: BaseException) -> StreamThreadExceptionResponse:
+    """Go on when a worker was killed; whatever else there is, an application is to come through by itself."""
+    died = "a Python worker died" in str(error)
+    return StreamThreadExceptionResponse.REPLACE_THREAD if died else StreamThreadExceptionResponse.SHUTDOWN_CLIENT
 
 
 def main() -> None:

@@ -107,11 +107,15 @@ class Failure(msgspec.Struct, array_like=True, tag=3):
     error: bytes
 
 
+class End(msgspec.Struct, array_like=True, tag=6, frozen=True):
+    """What comes last to every shuffle partition: whoever sees it has seen all else."""
+
+
 ForTask: TypeAlias = Stretch | Input | Tick
-Block: TypeAlias = Stretch | Input | Tick | Output | Report | Failure
+Block: TypeAlias = Stretch | Input | Tick | Output | Report | Failure | End
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Stretch | Input | Tick | Output | Report | Failure).decode
+_decode = msgspec.msgpack.Decoder(Stretch | Input | Tick | Output | Report | Failure | End).decode
 _PLAIN, _PACKED = b"\0", b"\1"
 _LARGE = 1 << 16
 _CODEC = "lz4_raw"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -21,6 +21,8 @@ from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import SubTopology, Topology
 
 FORMAT = 1
+_LAST = (1 << 31) - 1
+"""Of the numbers that Spark has."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -214,13 +216,22 @@ def fingerprint(topology: Topology, name: str, config: StreamsConfig) -> str:
     return _ADDRESS.sub("", f"{builder.kind}: {options}")
 
 
-def first_number(partition: int, shuffle_partitions: int, used: set[int], step: int = 1) -> int:
-    """Return the first unused number, counting from 0 by steps, that Spark's hash puts into a shuffle partition.
+def first_number(partition: int, shuffle_partitions: int, used: Collection[int] = ()) -> int:
+    """Return the first unused number that Spark's hash puts into a shuffle partition.
 
-    >>> [spark_partition(first_number(wanted, 3, set(), -1), 3) for wanted in range(3)]
+    >>> [spark_partition(first_number(wanted, 3), 3) for wanted in range(3)]
     [0, 1, 2]
     """
-    number = 0
+    return _next_number(partition, shuffle_partitions, used, 0, 1)
+
+
+def last_number(partition: int, shuffle_partitions: int) -> int:
+    """Return the last number that Spark's hash puts into a shuffle partition: no task has it."""
+    return _next_number(partition, shuffle_partitions, (), _LAST, -1)
+
+
+def _next_number(partition: int, shuffle_partitions: int, used: Collection[int], start: int, step: int) -> int:
+    number = start
     while number in used or spark_partition(number, shuffle_partitions) != partition:
         number += step
     return number

@@ -12,15 +12,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headrace.brokers.engine import EngineBroker, Run, shared
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopicError
+from headrace.spark.application import Application
 from headrace.spark.changelogs import changelogs
 from headrace.spark.folder import ApplicationFolder
-from headrace.spark.identity import Identity, first_number
+from headrace.spark.identity import Identity, last_number
 from headrace.spark.images import delete_older
 from headrace.spark.metrics import Metrics
 from headrace.spark.plan import Plan, Unit, make_plan
 from headrace.spark.reader import READING, Reading, TopicsSource
 from headrace.spark.session import is_local, spark_session
-from headrace.spark.stage import Application
 from headrace.spark.stages import Packed, chain
 from headrace.spark.writer import Writer
 from headrace.task.processors import check_supplier
@@ -40,7 +40,7 @@ class Prepared:
     broker: EngineBroker
     session: SparkSession
     passing: list[int]
-    """Numbers for what no task takes, one in each shuffle partition."""
+    """Numbers for what no task takes: the last of each shuffle partition."""
 
     @property
     def plan(self) -> Plan:
@@ -68,8 +68,8 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     application = Application(topology, config, plan, numbers, dict(identity.generations), images, logged)
     session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
     count = identity.shuffle_partitions
-    passing = [first_number(partition, count, {0}, step=-1) for partition in range(count)]
-    reading = _reading(application, folder, session.sparkContext.defaultParallelism)
+    passing = [last_number(partition, count) for partition in range(count)]
+    reading = _reading(application, folder, session.sparkContext.defaultParallelism, passing)
     return Prepared(application, reading, identity, broker, session, passing)
 
 
@@ -197,7 +197,7 @@ def _tasks_of_level(plan: Plan, level: int) -> int:
     return sum(unit.tasks for unit in plan.units if unit.level == level and unit.stateful)
 
 
-def _reading(application: Application, folder: ApplicationFolder, readers: int) -> Reading:
+def _reading(application: Application, folder: ApplicationFolder, readers: int, passing: list[int]) -> Reading:
     plan, config, topology = application.plan, application.config, application.topology
     numbers = application.task_numbers
     tasks: dict[str, list[list[int]]] = {}
@@ -219,6 +219,7 @@ def _reading(application: Application, folder: ApplicationFolder, readers: int) 
         limit=config.max_records_per_batch,
         ticking=ticking,
         tick_ms=max(interval, config.commit_interval),
+        last=passing,
         stop_file=str(folder.stop_file),
         readers=readers,
         goes_on=config.on_data_loss == "continue",

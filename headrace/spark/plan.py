@@ -2,8 +2,9 @@
 
 A *unit* is what runs as one task per partition: a sub-topology, with the global tables it reads. Sub-topologies
 that send records in a circle through internal topics (a foreign-key join) are one unit with a single task for all
-partitions, so that a record and all that follows from it is done before the next one. A unit's *level* is the longest
-chain of repartitions behind stateful units before it: the tasks of one level run in one stage, stateless ones first.
+partitions, so that a record and all that follows from it is done before the next one. A unit's *level* is the
+longest chain of stateful units before it: the stateful tasks of one level run in one stage, and tasks without state
+run where their records come from.
 """
 
 from __future__ import annotations
@@ -40,11 +41,6 @@ class Unit:
     def tasks(self) -> int:
         return 1 if self.together else self.partitions
 
-    @property
-    def stage(self) -> tuple[int, bool]:
-        """When it has its turn: of a level, first what has no state."""
-        return self.level, self.stateful
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -60,10 +56,6 @@ class Plan:
     internal: frozenset[str]
     key_suffixes: dict[str, int] = field(default_factory=dict)
     """How many bytes of a windowed key are its window: a topic's partition is chosen by the key alone."""
-
-    @property
-    def levels(self) -> int:
-        return 1 + max((unit.level for unit in self.units), default=0)
 
     def stateful_levels(self) -> list[int]:
         """Return the levels that need a stateful operator."""
@@ -97,9 +89,7 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
     levels: list[int] = [0] * len(circles)
     for number, circle in enumerate(circles):  # in topological order: what feeds a circle comes before it
         for following in {in_circle[other] for sub in circle for other in after[sub]} - {number}:
-            # A level's stateless units run before its stateful ones.
-            step = 0 if stateful[following] and not stateful[number] else 1
-            levels[following] = max(levels[following], levels[number] + step)
+            levels[following] = max(levels[following], levels[number] + stateful[number])
     units: list[Unit] = []
     for number in sorted(range(len(circles)), key=lambda number: min(circles[number])):
         circle = circles[number]

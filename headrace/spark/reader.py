@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 
 from headrace.brokers.engine import EngineBroker, shared
 from headrace.errors import TopicError
-from headrace.spark.blocks import SCHEMA, Block, Report, Stretch, Tick, encode
+from headrace.spark.blocks import SCHEMA, Block, End, Report, Stretch, Tick, encode
 from headrace.spark.routing import FOR_THE_WRITER
 from headrace.task.collector import keep_what_there_is
 
@@ -46,6 +46,8 @@ class Reading(msgspec.Struct, frozen=True):
     ticking: list[int]
     """The tasks that are told the time when nothing comes."""
     tick_ms: int
+    last: list[int]
+    """The last number of each shuffle partition."""
     stop_file: str
     """While it exists no batch begins."""
     readers: int
@@ -82,11 +84,15 @@ class TopicsSource(DataSource):
 
 @dataclass
 class Share(InputPartition):
-    """What one Spark task hands out: stretches, each with the tasks that take it, and the time to those that tick."""
+    """What one Spark task hands out: stretches, each with the tasks that take it, and the time to those that tick.
+
+    The first of a batch also sends the end to every shuffle partition.
+    """
 
     stretches: list[tuple[Stretch, list[int]]]
     ticks: list[tuple[int, Tick]]
     notes: list[str]
+    last: list[int]
 
 
 class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -183,9 +189,13 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 last = after.get(topic, {}).get(partition, first)
                 if last > first:
                     stretches.append((Stretch(topic, partition, first, last, now), wanting))
-        shares = [Share(mine, [], []) for mine in share_out(stretches, reading.readers)]
+        shares = [Share(mine, [], [], []) for mine in share_out(stretches, reading.readers)]
         ticks, notes = [(task, Tick(now)) for task in reading.ticking], end.get("notes", [])
-        return [*shares, Share([], ticks, notes)] if ticks or notes else shares
+        if ticks or notes:
+            shares.append(Share([], ticks, notes, []))
+        if shares:
+            shares[0].last = reading.last
+        return shares
 
     def _ids(self) -> dict[str, str]:
         broker = self._reading.broker
@@ -206,7 +216,9 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for stretch, _ in partition.stretches:
             positions.setdefault(stretch.topic, {})[stretch.partition] = stretch.end
         rows = [(task, stretch) for stretch, tasks in partition.stretches for task in tasks]
-        yield batch_of([*rows, *partition.ticks, (FOR_THE_WRITER, Report("reader", {}, positions, partition.notes))])
+        last = [(number, End()) for number in partition.last]
+        report = Report("reader", {}, positions, partition.notes)
+        yield batch_of([*rows, *partition.ticks, *last, (FOR_THE_WRITER, report)])
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: what was read is noted with what was written."""

@@ -11,16 +11,21 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headrace.spark.blocks import SCHEMA, Failure, Input, Stretch, Tick, decode, encode
+from headrace.errors import StreamsError
+from headrace.spark.application import Application
+from headrace.spark.blocks import SCHEMA, Block, Failure, Input, Stretch, Tick, decode, encode
 from headrace.spark.epochs import Head
 from headrace.spark.reader import batch_of
-from headrace.spark.stage import Application, StatelessStage, run_stateful
+from headrace.spark.routing import FOR_THE_WRITER
+from headrace.spark.stateful import StatefulTask
+from headrace.spark.stateless import StatelessStage
 from headrace.task.collector import collector_paused, keep_what_there_is
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _HEAD = "epoch long, attempt string, snapshot long, snapshot_parts int, logged_bytes long"
+_CUT_OFF = "a part of a batch has not come to its task: nothing of it is written"
 _applications: dict[str, Application] = {}
 
 
@@ -43,38 +48,36 @@ class Packed:
 
 
 def chain(rows: DataFrame, packed: Packed, application: Application, passing: list[int]) -> DataFrame:
-    """Put the stages of all levels behind each other; what is for the writer passes later ones under `passing`."""
-    units = application.plan.units
-    for level in range(application.plan.levels):
-        if any(unit.level == level and not unit.stateful for unit in units):
-            rows = rows.mapInArrow(_stateless(packed, level, passing), SCHEMA)
-        if any(unit.level == level and unit.stateful for unit in units):
-            rows = rows.groupBy("task").transformWithState(
-                TaskProcessor(packed, level, passing), SCHEMA, "Append", "None"
-            )
+    """Put the stages behind each other: tasks without state that read topics, then the stateful ones of each level.
+
+    Between two stages there is always a shuffle, so that one begins when the other has come to its end. What is for the
+    writer passes later stages under the numbers of `passing`.
+    """
+    plan = application.plan
+    if any(not plan.units[unit].stateful for topic, unit in plan.readers.items() if topic not in plan.internal):
+        rows = rows.mapInArrow(_stateless(packed, passing), SCHEMA)
+    for level in plan.stateful_levels():
+        rows = rows.groupBy("task").transformWithState(TaskProcessor(packed, level, passing), SCHEMA, "Append", "None")
     return rows
 
 
-def _stateless(
-    packed: Packed, level: int, passing: list[int]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _stateless(packed: Packed, passing: list[int]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        application = packed.application()
+        application, last = packed.application(), 0
         with StatelessStage(application, _batch_number()) as stage:
             for batch in batches:
                 for task, data in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
-                    if not _is_for(application, task, level, stateful=False):
+                    last = task
+                    if not application.is_stateless(task):
                         yield batch_of([(task, data)])
                         continue
-                    with collector_paused():
-                        block = decode(data)
-                    if isinstance(block, Failure):
-                        stage.give_up()
-                        continue
-                    assert isinstance(block, Input | Stretch)
+                    block = decode(data)
+                    assert isinstance(block, Stretch)
                     for sent in stage.run(task, block):
                         yield batch_of([(to if to >= 0 else passing[task % len(passing)], made) for to, made in sent])
-            said = list(stage.end())
+            if last != FOR_THE_WRITER:
+                raise StreamsError(_CUT_OFF)
+            said = stage.end()
             if said:
                 yield batch_of(said)
 
@@ -89,47 +92,53 @@ def _batch_number() -> int:
     return int(number)
 
 
-def _is_for(application: Application, task: int, level: int, *, stateful: bool) -> bool:
-    if task < 0:
-        return False
-    unit, _ = application.units[task]
-    return unit.level == level and unit.stateful == stateful
-
-
 class TaskProcessor(StatefulProcessor):
-    """Runs the tasks of one level; what is for a later level or for the writer passes through."""
+    """Runs the tasks of one level; what is for a later level or for the writer passes through.
+
+    Spark ends the input also when it could not get all of it, and tells nobody here. But groups come in the order of
+    their numbers, and the last number in every partition is one that the reader has sent as the end. So a task's
+    outputs are written when the next group begins: then the task has had all of its own.
+    """
 
     def __init__(self, packed: Packed, level: int, passing: list[int]) -> None:
         self._packed, self._level, self._passing = packed, level, passing
+        self._unfinished: tuple[int, StatefulTask] | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._head = handle.getValueState("head", _HEAD)
         self._log = handle.getMapState("log", "epoch long, part int", "blob binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        task = int(key[0])
+        number = int(key[0])
+        if self._unfinished is not None:
+            before, unfinished = self._unfinished
+            self._unfinished = None
+            yield from self._rows(before, unfinished.finish())
         data = [bytes(row.block) for row in rows]
         application = self._packed.application()
-        if not _is_for(application, task, self._level, stateful=True):
+        if not application.is_of_level(number, self._level):
             for block in data:
-                yield Row(task=task, block=block)
+                yield Row(task=number, block=block)
             return
         with collector_paused():  # until all that the batch has made is gone again
-            sent = self._run(application, task, data)
-        passing = self._passing[task % len(self._passing)]
-        for to, made in sent:
-            yield Row(task=passing if to < 0 else to, block=made)
+            blocks = [decode(block) for block in data]
+            if any(isinstance(block, Failure) for block in blocks):
+                return  # some of its records are missing, and the batch will not be
+            task = StatefulTask(application, number, SparkState(self._head, self._log), _batch_number())
+            sent = task.run([block for block in blocks if isinstance(block, Input | Stretch | Tick)])
+            made = list(self._rows(number, sent))
+            del data, blocks, sent
+        self._unfinished = number, task
+        yield from made
 
-    def _run(self, application: Application, task: int, data: list[bytes]) -> list[tuple[int, bytes]]:
-        blocks = [decode(block) for block in data]
-        if any(isinstance(block, Failure) for block in blocks):
-            return []  # some of its records are missing, and the batch will not be
-        inputs = [block for block in blocks if isinstance(block, Input | Stretch | Tick)]
-        sent = run_stateful(application, task, inputs, SparkState(self._head, self._log), _batch_number())
-        return [(to, encode(block)) for to, block in sent]
+    def _rows(self, number: int, sent: list[tuple[int, Block]]) -> Iterator[Row]:
+        passing = self._passing[number % len(self._passing)]
+        for to, block in sent:
+            yield Row(task=passing if to < 0 else to, block=encode(block))
 
     def close(self) -> None:
-        pass
+        if self._unfinished is not None:
+            raise StreamsError(_CUT_OFF)
 
 
 class SparkState:

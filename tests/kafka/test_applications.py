@@ -1,8 +1,11 @@
 """Applications on a real broker."""
 
+import os
 import re
+import signal
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from headrace import (
     StreamsConfig,
     StreamsError,
     StreamsState,
+    StreamThreadExceptionResponse,
     TumblingWindows,
     serdes,
 )
@@ -163,6 +167,38 @@ def test_what_comes_behind_a_step_that_fails_writes_nothing_either(place: OnKafk
     others = [("b", "1"), ("x", "1")] if counts else [("b", "B"), ("x", "X")]
     wait_for(lambda: len(place.read(place.counts)) >= len(of_a) + 2, "all words", 20, every=0.1)
     assert sorted((word, value) for word, value, _ in place.read(place.counts)) == sorted([*of_a, *others])
+
+
+def test_what_comes_behind_a_worker_that_dies_is_written_once(place: OnKafka, tmp_path: Path) -> None:
+    """Spark hands on what the worker has made so far, and to the next stage its death looks like the end."""
+    place.settings["spark"] = {"spark.sql.execution.arrow.maxRecordsPerBatch": 1}  # it is handed on at once
+    place.create(place.lines, place.counts)
+    many, trap = 50_000, tmp_path / "trap"  # more than some pages, and more than a socket's buffer
+    keys = [sha256(str(number).encode()).hexdigest() for number in range(many)]
+    place.produce(place.lines, *((key, "a", 1000) for key in keys), ("last", "x", 1001))
+
+    def die_once(key: str, value: str) -> None:
+        if key == "last" and not trap.exists():
+            trap.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    builder = StreamsBuilder()
+    lines = builder.stream(place.lines, value_serde=serdes.String)
+    again = lines.peek(die_once).repartition(value_serde=serdes.String, partitions=2)
+    again.map_values(str.upper).to(place.counts, value_serde=serdes.String)
+    app = Streams(builder.build(), place.config)
+    seen: list[str] = []
+
+    def replace(error: BaseException) -> StreamThreadExceptionResponse:
+        seen.append(str(error))
+        return StreamThreadExceptionResponse.REPLACE_THREAD
+
+    app.set_uncaught_exception_handler(replace)
+    app.run(until_caught_up=True)
+
+    wait_for(lambda: len(place.read(place.counts)) >= many + 1, "all keys", 20, every=0.5)
+    assert len({key for key, _, _ in place.read(place.counts)}) == len(place.read(place.counts)) == many + 1
+    assert [text.partition(" (")[0] for text in seen] == ["a Python worker died"]
 
 
 def test_a_step_may_take_longer_than_a_transaction(place: OnKafka) -> None:

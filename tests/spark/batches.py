@@ -1,17 +1,19 @@
 """The engine without Spark: the same plan, stages, epoch log and order of outputs, with dicts where Spark has state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from headrace import StreamsConfig, Topology
 from headrace.brokers.partitioning import partition_of
+from headrace.spark.application import Application
 from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
 from headrace.spark.epochs import Head
 from headrace.spark.identity import Identity
 from headrace.spark.plan import make_plan
-from headrace.spark.stage import Application, StatelessStage, run_stateful
+from headrace.spark.stateful import StatefulTask
+from headrace.spark.stateless import StatelessStage
 from headrace.spark.writer import in_order
 from headrace.topology.nodes import SourceNode
 
@@ -85,23 +87,24 @@ class BatchEngine:
 
     def run_batch(self, rows: list[tuple[int, bytes]]) -> None:
         """Send rows through all levels and append what comes out."""
-        plan, units = self.application.plan, self.application.units
-        for level in range(plan.levels):
-            rows = list(self._stateless(rows, level))
+        application = self.application
+        rows = list(self._stateless(rows))
+        for level in application.plan.stateful_levels():
             mine: dict[int, list[bytes]] = {}
             passed = []
             for task, data in rows:
-                if task >= 0 and units[task][0].level == level and units[task][0].stateful:
+                if application.is_of_level(task, level):
                     mine.setdefault(task, []).append(data)
                 else:
                     passed.append((task, data))
-            for task, blocks in mine.items():
-                state = self.states.setdefault(task, DictState())
+            for number, blocks in mine.items():
+                state = self.states.setdefault(number, DictState())
                 read = [decode(data) for data in blocks]
                 if any(isinstance(block, Failure) for block in read):
                     continue
-                inputs = [block for block in read if isinstance(block, Input | Stretch | Tick)]
-                passed += _encoded(run_stateful(self.application, task, inputs, state, 0))
+                task_run = StatefulTask(application, number, state, 0)
+                passed += _encoded(task_run.run([b for b in read if isinstance(b, Input | Stretch | Tick)]))
+                passed += _encoded(task_run.finish())
             rows = passed
         made = [decode(data) for _, data in rows]
         for block in made:
@@ -119,14 +122,13 @@ class BatchEngine:
         self.now = now
         self.run_batch([(task, encode(Tick(now))) for task in self.application.units])
 
-    def _stateless(self, rows: list[tuple[int, bytes]], level: int) -> Iterator[tuple[int, bytes]]:
+    def _stateless(self, rows: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         stage = StatelessStage(self.application, 0)
         for task, data in rows:
-            unit = self.application.units[task][0] if task >= 0 else None
-            block = decode(data) if unit is not None and unit.level == level and not unit.stateful else None
-            if isinstance(block, Input | Stretch):
+            block = decode(data) if self.application.is_stateless(task) else None
+            if isinstance(block, Stretch):
                 for sent in stage.run(task, block):
-                    yield from _encoded(iter(sent))
+                    yield from _encoded(sent)
             else:
                 yield task, data
 
@@ -168,6 +170,6 @@ class BatchEngine:
         return self._sequence
 
 
-def _encoded(sent: Iterator[tuple[int, Block]]) -> Iterator[tuple[int, bytes]]:
+def _encoded(sent: Iterable[tuple[int, Block]]) -> Iterator[tuple[int, bytes]]:
     for task, block in sent:
         yield task, encode(block)

@@ -6,7 +6,7 @@ import pickle
 
 from headrace.errors import StreamsError
 from headrace.spark.blocks import Report, Stretch, Tick, decode, failure, unpack_failure
-from headrace.spark.identity import first_number, spark_partition
+from headrace.spark.identity import first_number, last_number, spark_partition
 from headrace.spark.reader import batch_of, share_out
 
 
@@ -34,11 +34,11 @@ def test_every_stretch_keeps_its_tasks() -> None:
     assert sorted(shared, key=lambda entry: entry[0].partition) == stretches
 
 
-def test_numbers_cover_every_shuffle_partition_in_both_directions() -> None:
-    for step in (1, -1):
-        numbers = [first_number(wanted, 5, {0}, step) for wanted in range(5)]
-        assert [spark_partition(number, 5) for number in numbers] == [0, 1, 2, 3, 4]
-        assert 0 not in numbers
+def test_numbers_cover_every_shuffle_partition_from_both_ends() -> None:
+    first, last = ([number_of(wanted, 5) for wanted in range(5)] for number_of in (first_number, last_number))
+    assert [spark_partition(number, 5) for number in first] == [0, 1, 2, 3, 4]
+    assert [spark_partition(number, 5) for number in last] == [0, 1, 2, 3, 4]
+    assert max(first) < 100 < 2**31 - 100 < min(last)
 
 
 def test_a_used_number_is_not_given_again() -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from headrace import (
@@ -23,6 +24,7 @@ from headrace import (
 )
 from headrace.brokers.engine import EngineBroker
 from headrace.errors import SupersededError
+from headrace.spark import launch
 from tests.spark.applications import Place, caught_up, still_runs, wait_for, word_count
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
@@ -183,6 +185,22 @@ def test_a_batch_that_another_run_has_noted(place: Place, log: str, is_latest: b
         app.close()
         assert isinstance(app.error, SupersededError)
         assert re.search(r"was started again elsewhere \(run 2.*\): this one stops", str(app.error))
+
+
+def test_a_task_that_does_not_see_the_end_of_its_records_fails(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark ends a task's input also when it could not get all of it."""
+    whole = launch._reading
+    monkeypatch.setattr(launch, "_reading", lambda *given: msgspec.structs.replace(whole(*given), last=[]))
+    place.create("lines", "counts")
+    place.produce("lines", (None, "a b", 1))
+
+    with pytest.raises(StreamsError, match="a part of a batch has not come to its task: nothing of it is written"):
+        place.streams(word_count()).run(until_caught_up=True)
+    assert place.read("counts", serdes.Long) == []
+
+    monkeypatch.undo()
+    place.streams(word_count()).run(until_caught_up=True)
+    assert {word for word, _, _ in place.read("counts", serdes.Long)} == {"a", "b"}
 
 
 def test_two_levels_in_one_batch_and_through_a_topic_of_the_users(place: Place) -> None:

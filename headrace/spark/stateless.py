@@ -1,0 +1,131 @@
+"""Tasks that keep nothing: they run where their records are, in whichever process that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from time import perf_counter
+
+from headrace.spark.application import Application, Outgoing, TaskInputs, tell
+from headrace.spark.blocks import Block, Input, Report, Stretch, lanes_of
+from headrace.spark.crash import crash_point
+from headrace.spark.plan import Unit
+from headrace.spark.routing import FOR_THE_WRITER
+from headrace.task.collector import collector_paused
+from headrace.task.lanes import Lane
+from headrace.task.task import Task
+
+_PIECES = 1 << 20
+"""More blocks than a block can be turned into."""
+_BEFORE_ALL = -1
+"""The level of what comes before any stateful one."""
+
+
+class StatelessTasks:
+    """The tasks of stateless units in one process, for one batch."""
+
+    def __init__(self, application: Application, outgoing: Outgoing) -> None:
+        self._application, self._outgoing = application, outgoing
+        self._tasks: dict[tuple[int, int], Task] = {}
+        self._sent: dict[str, int] = {}
+
+    @property
+    def dropped_records(self) -> int:
+        """How many records they have left out."""
+        return sum(task.dropped_records for task in self._tasks.values())
+
+    def __bool__(self) -> bool:
+        """Tell whether any had something to do."""
+        return bool(self._tasks)
+
+    def follow(self, sent: Iterable[tuple[int, Block]]) -> list[tuple[int, Block]]:
+        """Process what was sent to a task without state; return what is for others, and what they make of it."""
+        rest: list[tuple[int, Block]] = []
+        for to, block in sent:
+            if isinstance(block, Input) and self._application.is_stateless(to):
+                for lane in lanes_of([block]):
+                    rest += self.run(to, block, lane)
+            else:
+                rest.append((to, block))
+        return rest
+
+    def run(self, number: int, block: Input | Stretch, lane: Lane) -> list[tuple[int, Block]]:
+        """Process the records of a block, or a page of them; return what is for tasks with state, and for Spark."""
+        application = self._application
+        unit, index = application.units[number]
+        task = self._task(unit, index, block.now)
+        causes = task.process_lanes([lane])
+        crash_point("mid-task")
+        name = f"{unit.number}:{block.lane}"
+        # Pages of a stretch come one after the other; blocks of another task's lane may be anywhere.
+        place = self._sent.get(name, 0) if isinstance(block, Stretch) else block.index * _PIECES
+        sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, block.now))
+        self._sent[name] = place + len(sent)
+        return self.follow(self._outgoing.send(f"{number}:{block.lane}", sent))
+
+    def _task(self, unit: Unit, index: int, now: int) -> Task:
+        task = self._tasks.get((unit.number, index))
+        if task is None:
+            application = self._application
+            task = self._tasks[unit.number, index] = Task(
+                application.topology,
+                application.subs[unit.subs[0]],
+                application.config,
+                partition=index,
+                now=now,
+                partition_count=application.partition_count,
+            )
+        task.now = now
+        return task
+
+
+class StatelessStage:
+    """Runs the tasks that read topics and keep nothing, over the blocks of one Spark partition, as they come."""
+
+    def __init__(self, application: Application, batch: int) -> None:
+        self._application = application
+        self._outgoing = Outgoing(application, batch)
+        self._tasks = StatelessTasks(application, self._outgoing)
+        self._has_failed = False
+        self._inputs = TaskInputs(application)
+        self._process_seconds = 0.0
+
+    def run(self, number: int, block: Stretch) -> Iterator[list[tuple[int, Block]]]:
+        """Process one block, page by page."""
+        try:
+            with collector_paused():
+                for lane in self._inputs.pages(block):
+                    started = perf_counter()
+                    sent = self._tasks.run(number, block, lane)
+                    self._process_seconds += perf_counter() - started
+                    if sent:
+                        yield sent
+        except Exception as error:
+            yield self._fail(error)
+
+    def end(self) -> list[tuple[int, Block]]:
+        """Commit what was written, and say what was done, if anything was."""
+        if self._has_failed:
+            return []
+        try:
+            self._outgoing.commit()
+        except Exception as error:
+            return self._fail(error)
+        if not self._tasks:
+            return []
+        numbers = {
+            **self._inputs.numbers,
+            **self._outgoing.numbers(),
+            "dropped_records": self._tasks.dropped_records,
+            "process_seconds": self._process_seconds,
+        }
+        return [(FOR_THE_WRITER, Report("stateless tasks", numbers))]
+
+    def __enter__(self) -> StatelessStage:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._outgoing.__exit__(*error)
+
+    def _fail(self, error: Exception) -> list[tuple[int, Block]]:
+        self._has_failed = True
+        return tell(self._application, _BEFORE_ALL, error)
