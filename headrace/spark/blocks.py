@@ -108,7 +108,7 @@ class Failure(msgspec.Struct, array_like=True, tag=3):
 
 
 class End(msgspec.Struct, array_like=True, tag=6, frozen=True):
-    """What comes last to every shuffle partition: whoever sees it has seen all else."""
+    """What comes last to a shuffle partition: when it is there, all tasks of the partition have had their blocks."""
 
 
 ForTask: TypeAlias = Stretch | Input | Tick

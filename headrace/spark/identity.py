@@ -20,7 +20,7 @@ from headrace.spark.plan import Plan, Unit
 from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import SubTopology, Topology
 
-FORMAT = 1
+FORMAT = 2
 _LAST = (1 << 31) - 1
 """Of the numbers that Spark has."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

@@ -82,9 +82,10 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
     circles = _strongly_connected(after)
     in_circle = {sub: number for number, circle in enumerate(circles) for sub in circle}
     tables = [_global_subs(topology, [subs[sub] for sub in circle], subs) for circle in circles]
+    together = [len(circle) > 1 or circle[0] in after[circle[0]] for circle in circles]
     stateful = [
-        bool(table) or any(needs_state(topology, subs[sub], config) for sub in circle)
-        for circle, table in zip(circles, tables)
+        bool(table) or in_one or any(needs_state(topology, subs[sub], config) for sub in circle)
+        for circle, table, in_one in zip(circles, tables, together)
     ]
     levels: list[int] = [0] * len(circles)
     for number, circle in enumerate(circles):  # in topological order: what feeds a circle comes before it
@@ -100,7 +101,7 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
                 global_subs=tables[number],
                 level=levels[number],
                 stateful=stateful[number],
-                together=len(circle) > 1 or circle[0] in after[circle[0]],
+                together=together[number],
                 partitions=max(counts[topic] for sub in circle for topic in reads[sub]),
             )
         )

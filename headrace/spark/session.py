@@ -33,8 +33,9 @@ LOG_LEVELS = ("off", "error", "warn", "info", "debug")
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+_ATTEMPTS = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")
 _REQUIRED = {
-    "spark.task.maxFailures": ("1", "a task that failed must not be run again before the application has started anew"),
+    **dict.fromkeys(_ATTEMPTS, ("1", "what failed must not be run again before the application has started anew")),
     "spark.speculation": ("false", "a task must not run twice at a time"),
     _PROVIDER: (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
@@ -120,7 +121,7 @@ def _settings(config: StreamsConfig) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",
         "spark.driver.maxResultSize": "0",
-        "spark.task.maxFailures": "1",
+        **dict.fromkeys(_ATTEMPTS, "1"),
         "spark.speculation": "false",
         # Above that, PySpark would send a function as a broadcast variable, which stateful stages do not load.
         "spark.broadcast.UDFCompressionThreshold": "2047m",
@@ -157,7 +158,7 @@ def _check(master: str, given: Mapping[str, str]) -> None:
         raise ConfigError("setting 'spark': expected no 'spark.master', got it. Hint: that is the setting master")
     attempts = re.fullmatch(r"local\[.+,\s*(\d+)\]", master)
     if attempts and attempts[1] != "1":
-        reason = _REQUIRED["spark.task.maxFailures"][1]
+        reason = _REQUIRED[_ATTEMPTS[0]][1]
         raise ConfigError(f"setting 'master': expected at most 1 attempt for a task, got '{master}': {reason}")
 
 
@@ -204,10 +205,11 @@ def _check_same(context: SparkContext, config: StreamsConfig) -> None:
         )
     if _first:
         return
-    for name in ("spark.task.maxFailures", "spark.speculation"):
+    attempts = {} if is_local(context.master) else dict.fromkeys(_ATTEMPTS, "4")
+    for name, usual in {**attempts, "spark.speculation": "false"}.items():
         required, reason = _REQUIRED[name]
-        running = context.getConf().get(name, "4" if name == "spark.task.maxFailures" else "false")
-        if running != required and not (name == "spark.task.maxFailures" and is_local(context.master)):
+        running = context.getConf().get(name, usual)
+        if running != required:
             raise ConfigError(
                 f"this process has a Spark already, with '{running}' for '{name}', expected '{required}': {reason}. "
                 "Let Headrace start it"

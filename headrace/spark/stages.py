@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _HEAD = "epoch long, attempt string, snapshot long, snapshot_parts int, logged_bytes long"
-_CUT_OFF = "a part of a batch has not come to its task: nothing of it is written"
+_CUT_OFF = "a part of a batch has not come to its task, which writes nothing of it"
 _applications: dict[str, Application] = {}
 
 
@@ -64,7 +64,7 @@ def chain(rows: DataFrame, packed: Packed, application: Application, passing: li
 def _stateless(packed: Packed, passing: list[int]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         application, last = packed.application(), 0
-        with StatelessStage(application, _batch_number()) as stage:
+        with StatelessStage(application, _batch_number(application)) as stage:
             for batch in batches:
                 for task, data in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
                     last = task
@@ -84,11 +84,18 @@ def _stateless(packed: Packed, passing: list[int]) -> Callable[[Iterator[pa.Reco
     return run
 
 
-def _batch_number() -> int:
-    """Return which batch this worker is at work on; one that is run again has the same number."""
+def _batch_number(application: Application) -> int:
+    """Return which batch this worker is at work on; one that is run again has the same number.
+
+    Spark runs the tasks of an executor that it has lost again by itself, those that were done, too. They may have
+    written, which only the next run gets to know.
+    """
     context = TaskContext.get()
-    number = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    assert context is not None, "not in a task of Spark's"
+    number = context.getLocalProperty("streaming.sql.batchId")
     assert number is not None, "not in a batch of a streaming query"
+    if application.permit is not None and context.attemptNumber() > 0:
+        raise StreamsError("Spark has lost an executor: the batch is to be done again as a whole")
     return int(number)
 
 
@@ -120,11 +127,11 @@ class TaskProcessor(StatefulProcessor):
             for block in data:
                 yield Row(task=number, block=block)
             return
-        with collector_paused():  # until all that the batch has made is gone again
+        with collector_paused():  # until what is made for others is gone again
             blocks = [decode(block) for block in data]
             if any(isinstance(block, Failure) for block in blocks):
                 return  # some of its records are missing, and the batch will not be
-            task = StatefulTask(application, number, SparkState(self._head, self._log), _batch_number())
+            task = StatefulTask(application, number, SparkState(self._head, self._log), _batch_number(application))
             sent = task.run([block for block in blocks if isinstance(block, Input | Stretch | Tick)])
             made = list(self._rows(number, sent))
             del data, blocks, sent

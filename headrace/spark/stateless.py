@@ -14,8 +14,6 @@ from headrace.task.collector import collector_paused
 from headrace.task.lanes import Lane
 from headrace.task.task import Task
 
-_PIECES = 1 << 20
-"""More blocks than a block can be turned into."""
 _BEFORE_ALL = -1
 """The level of what comes before any stateful one."""
 
@@ -55,12 +53,12 @@ class StatelessTasks:
         task = self._task(unit, index, block.now)
         causes = task.process_lanes([lane])
         crash_point("mid-task")
-        name = f"{unit.number}:{block.lane}"
-        # Pages of a stretch come one after the other; blocks of another task's lane may be anywhere.
-        place = self._sent.get(name, 0) if isinstance(block, Stretch) else block.index * _PIECES
+        # What comes from one place by one way, and so in order; by two ways it may overtake itself.
+        name = f"{number}:{block.topic}:{block.lane}"
+        place = self._sent.get(name, 0)
         sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, block.now))
         self._sent[name] = place + len(sent)
-        return self.follow(self._outgoing.send(f"{number}:{block.lane}", sent))
+        return self.follow(self._outgoing.send(name, sent))
 
     def _task(self, unit: Unit, index: int, now: int) -> Task:
         task = self._tasks.get((unit.number, index))

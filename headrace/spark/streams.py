@@ -316,10 +316,8 @@ class Streams:
         if latest == running.run.run:
             said = "an older run, thought dead, has noted a batch in the checkpoint"
             return None if self._closing.is_set() else _OlderRunError(said)
-        return SupersededError(
-            f"application '{self._config.application_id}' was started again elsewhere (run {latest} after "
-            f"{running.run.run}): this one stops"
-        )
+        what = f"started again elsewhere (run {latest}, this is run {running.run.run})" if latest else "forgotten"
+        return SupersededError(f"application '{self._config.application_id}' was {what}: this one stops")
 
     def _has_new_topics(self) -> bool:
         from headrace.spark.launch import topics_changed
@@ -333,6 +331,7 @@ class Streams:
             return False  # to start again would stop the other one, and so on without end
         if isinstance(error, _OlderRunError):  # it can do no more: what it noted is where this one goes on
             _log.warning("%s: starting again: %s", self._config.application_id, error)
+            self._closing.wait(_SHORTEST_PAUSE)
             return True
         if isinstance(error, UnavailableError) and self._still_waits():
             _log.warning("%s: waiting for the broker: %s", self._config.application_id, error)

@@ -32,7 +32,7 @@ def config(**settings: Any) -> StreamsConfig:
     [
         (
             {"spark": {"spark.task.maxFailures": 4}},
-            "setting 'spark': expected '1' for 'spark.task.maxFailures', got '4': a task that failed must not be run",
+            "setting 'spark': expected '1' for 'spark.task.maxFailures', got '4': what failed must not be run again",
         ),
         (
             {"spark": {"spark.speculation": True}},
@@ -54,7 +54,7 @@ def config(**settings: Any) -> StreamsConfig:
         ),
         (
             {"master": "local[2, 4]"},
-            "setting 'master': expected at most 1 attempt for a task, got 'local[2, 4]': a task that failed must not",
+            "setting 'master': expected at most 1 attempt for a task, got 'local[2, 4]': what failed must not",
         ),
     ],
 )

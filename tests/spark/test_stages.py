@@ -1,18 +1,23 @@
-"""How a stage knows that it has had all of its input."""
+"""Tasks without state, which run where their records are; and how a stage knows that it has had all of its input."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeAlias, cast
+from unittest.mock import Mock
 
 import pytest
+from pyspark import TaskContext
 
-from headrace import StreamsBuilder, StreamsConfig, StreamsError, serdes
-from headrace.spark import stages
+from headrace import KStream, StreamsBuilder, StreamsConfig, StreamsError, Topology, serdes
+from headrace.spark import routing, stages
 from headrace.spark.blocks import Block, Report, Stretch, decode
 from headrace.spark.reader import batch_of
 from headrace.spark.routing import FOR_THE_WRITER
 from headrace.spark.stages import Packed
+from headrace.testing import TopologyTestDriver
 from tests.spark.batches import BatchEngine
 
 
@@ -35,7 +40,7 @@ def test_what_a_reader_has_not_sent_to_its_end_is_not_committed(
     config = StreamsConfig(application_id="app", bootstrap_servers=f"local:{tmp_path}/topics.db")
     engine = BatchEngine(builder.build(), config, tmp_path)
     engine.produce("in", b"k", b"v", 1)
-    monkeypatch.setattr(stages, "_batch_number", lambda: 0)
+    monkeypatch.setattr(stages, "_batch_number", lambda application: 0)
     (task,) = engine.application.units
     rows: list[tuple[int, Block]] = [(task, Stretch("in", 0, 0, 1, 0)), (FOR_THE_WRITER, Report("reader", {}))]
     said: list[Block] = []
@@ -51,3 +56,95 @@ def test_what_a_reader_has_not_sent_to_its_end_is_not_committed(
         with pytest.raises(StreamsError, match="a part of a batch has not come to its task"):
             run()
     assert ("stateless tasks" in [block.name for block in said if isinstance(block, Report)]) == whole
+
+
+Stream: TypeAlias = KStream[Any, Any]
+TEXT: dict[str, Any] = {"key_serde": serdes.String, "value_serde": serdes.String}
+
+
+def by_two_tasks(first: Stream) -> Stream:
+    """Send records through two tasks of one unit, and bring them together again."""
+    return first.repartition(name="two", partitions=2, **TEXT).select_key(lambda key, value: "all")
+
+
+def by_two_topics(first: Stream) -> Stream:
+    """Send records through two topics to one task."""
+    small, large = (
+        first.filter(lambda key, value, odd=odd: ord(value) % 2 == odd).repartition(name=f"odd{odd}", **TEXT)  # type: ignore[misc]
+        for odd in (0, 1)
+    )
+    return small.merge(large).select_key(lambda key, value: "all")
+
+
+def by_many_repartitions(first: Stream) -> Stream:
+    """Send records from one task without state to the next."""
+    for number in range(5):
+        first = first.repartition(name=f"step{number}", partitions=2, **TEXT).map_values(str.lower)
+    return first.select_key(lambda key, value: "all")
+
+
+def in_a_circle(first: Stream) -> Stream:
+    """Send records back to where they came from, by way of another task."""
+    once = first.repartition(name="once", partitions=2, **TEXT)
+    again = once.filter(lambda key, value: value < "c").map_values(lambda value: value + "!")
+    back = again.repartition(name="again", partitions=2, **TEXT).select_key(lambda key, value: value)
+    return once.merge(back.repartition(name="back", partitions=2, **TEXT))
+
+
+@pytest.mark.parametrize("way", [by_two_tasks, by_two_topics, by_many_repartitions, in_a_circle])
+@pytest.mark.parametrize("counts_before", [True, False], ids=["behind state", "from a topic"])
+@pytest.mark.parametrize("size", [1, 5, None])
+def test_records_keep_their_order_through_tasks_without_state(
+    tmp_path: Path, way: Callable[[Stream], Stream], counts_before: bool, size: int | None
+) -> None:
+    def build() -> Topology:
+        builder = StreamsBuilder()
+        first = builder.stream("in", **TEXT)
+        if counts_before:
+            first = first.group_by_key(**TEXT).reduce(lambda old, new: new, store="first").to_stream()
+        together = way(first).repartition(name="one", partitions=1, **TEXT).group_by_key(**TEXT)
+        together.reduce(lambda old, new: old + new, store="all").to_stream().to("out", **TEXT)
+        return builder.build()
+
+    config = StreamsConfig(application_id="app", num_partitions=1, statestore_cache_max_bytes=0)
+    engine = BatchEngine(build(), config, tmp_path)
+    with TopologyTestDriver(build(), {"statestore_cache_max_bytes": 0}) as driver:
+        for number, letter in enumerate("abcdefghijkl" * 3):
+            driver.pipe("in", letter.encode(), letter.encode(), 1000 + number, [])
+            engine.produce("in", letter.encode(), letter.encode(), 1000 + number)
+        expected = [(key, value) for key, value, *_ in driver.queue("out")]
+
+    engine.run(size)
+
+    assert [(key, value) for _, _, key, value, *_ in engine.records("out")] == expected
+
+
+def test_a_long_stretch_goes_through_many_tasks_without_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing, "RECORDS_PER_BLOCK", 2)
+    builder = StreamsBuilder()
+    by_many_repartitions(builder.stream("in", **TEXT)).to("out", **TEXT)
+    engine = BatchEngine(builder.build(), StreamsConfig(application_id="app", num_partitions=1), tmp_path)
+    for number in range(100):
+        engine.produce("in", b"k", b"%d" % number, 1000 + number)
+
+    engine.run()
+
+    assert [value for _, _, _, value, *_ in engine.records("out")] == [b"%d" % number for number in range(100)]
+
+
+@pytest.mark.parametrize("writes", [True, False], ids=["on Kafka", "through the driver"])
+def test_a_task_that_spark_runs_again_by_itself_does_not_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: bool
+) -> None:
+    context = Mock(**{"attemptNumber.return_value": 1, "getLocalProperty.return_value": "7"})
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    engine = BatchEngine(builder.build(), StreamsConfig(application_id="app"), tmp_path)
+    application = replace(engine.application, permit=object() if writes else None)
+
+    if writes:
+        with pytest.raises(StreamsError, match="Spark has lost an executor: the batch is to be done again"):
+            stages._batch_number(application)
+    else:
+        assert stages._batch_number(application) == 7

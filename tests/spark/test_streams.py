@@ -194,7 +194,7 @@ def test_a_task_that_does_not_see_the_end_of_its_records_fails(place: Place, mon
     place.create("lines", "counts")
     place.produce("lines", (None, "a b", 1))
 
-    with pytest.raises(StreamsError, match="a part of a batch has not come to its task: nothing of it is written"):
+    with pytest.raises(StreamsError, match="a part of a batch has not come to its task, which writes nothing of it"):
         place.streams(word_count()).run(until_caught_up=True)
     assert place.read("counts", serdes.Long) == []
 
