@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
@@ -38,6 +38,8 @@ class TopicInfo:
     partitions: int
     compact: bool = False
     retention_ms: int | None = None
+    min_compaction_lag_ms: int | None = field(default=None, repr=False)
+    """How long every record of a compacted topic stays, on Kafka."""
 
 
 class Broker(Protocol):

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from struct import Struct
-from typing import cast
+from typing import Any, cast
 
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.config import StreamsConfig
 from headrace.spark.plan import Plan
 from headrace.state.image import Changes
+from headrace.state.versioned import VersionedStore
 from headrace.topology.topology import Topology
 
-_KINDS = frozenset({"key-value", "timestamped-key-value", "window", "timestamped-window", "session"})
-"""The stores whose entries are the same bytes in Kafka Streams."""
+_KINDS = frozenset({"key-value", "timestamped-key-value", "window", "timestamped-window", "session", "versioned"})
+"""The stores that are the same bytes in Kafka Streams."""
 _GENERATED = re.compile(r"(KSTREAM|KTABLE)-[A-Z-]+-\d{10}.*")
 _EXTRA_MS = 86_400_000
-"""Kafka Streams' windowstore.changelog.additional.retention.ms."""
+"""What Kafka Streams adds to how long it keeps windows and versions: for clocks that do not agree."""
 _TIMES = {"window": 12, "timestamped-window": 12, "session": 16}
 """How many bytes before the end of an entry's key its time is: the start of a window, the end of a session."""
 _timestamp = Struct(">q").unpack_from
@@ -34,11 +35,24 @@ def changelogs(topology: Topology, config: StreamsConfig, plan: Plan) -> dict[st
             for name in sub.stores:
                 builder = topology.stores[name]
                 if builder.logging and builder.kind in _KINDS and not _GENERATED.fullmatch(name):
-                    retention = dict(builder.options).get("retention")
-                    kept = None if retention is None else int(retention) + _EXTRA_MS
-                    topic = f"{config.application_id}-{name}-changelog"
-                    found[name] = TopicInfo(topic, unit.partitions, compact=True, retention_ms=kept)
+                    options = dict(builder.options)
+                    found[name] = TopicInfo(
+                        f"{config.application_id}-{name}-changelog",
+                        unit.partitions,
+                        compact=True,
+                        retention_ms=_longer(options.get("retention")),
+                        min_compaction_lag_ms=_longer(options.get("history_retention")),
+                    )
     return found
+
+
+def _longer(kept: Any) -> int | None:
+    return None if kept is None else int(kept) + _EXTRA_MS
+
+
+def logged_versions(store: VersionedStore[Any, Any]) -> WrittenRecords:
+    """Return what was put into a versioned store as records: each of them, for a batch may bring several of a key."""
+    return WrittenRecords.of([(key, value, max(time, 1), None) for key, value, time in store.take_puts()])
 
 
 def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> WrittenRecords:

@@ -5,15 +5,16 @@ This is what a stage does for each of its tasks, in a Python worker of Spark's; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import repeat
 from time import perf_counter
 from typing import Any
 
+from headrace.brokers.engine import WrittenRecords
 from headrace.spark.application import Application, Outgoing, TaskInputs, tell
 from headrace.spark.blocks import Block, ForTask, Input, Report, Stretch
-from headrace.spark.changelogs import logged_entries
+from headrace.spark.changelogs import logged_entries, logged_versions
 from headrace.spark.crash import crash_point
 from headrace.spark.epochs import EpochLog, EpochState
 from headrace.spark.images import PartOfImage, image_folder, open_image
@@ -23,6 +24,7 @@ from headrace.spark.stateless import StatelessTasks
 from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
+from headrace.state.versioned import VersionedStore
 from headrace.task.collector import collector_paused, keep_memory
 from headrace.task.group import TaskGroup
 from headrace.task.lanes import Causes
@@ -131,6 +133,8 @@ class _Parts:
         ]
         self._ordinary = ordinary
         self._globals = [(application.subs[sub], 0) for sub in unit.global_subs]
+        self._versions: dict[tuple[str, int], WrittenRecords] = {}
+        """Of versioned stores, by name and partition: what was put into them."""
 
     @property
     def spaces(self) -> frozenset[str] | None:
@@ -156,13 +160,17 @@ class _Parts:
             stores.update(task.stores)
             tasks.append(task)
         tasks += [self._task(sub, partition, cells, stores) for sub, partition in self._ordinary]
+        for _, store in self._logged_versioned(tasks):
+            store.keep_puts()
         if len(tasks) == 1 and not self._unit.together:
             return tasks[0]
         return TaskGroup(tasks, self._application.routes.choose_partition)
 
     def commit(self, running: Task | TaskGroup) -> tuple[dict[str, Changes], dict[str, dict[str, Any]]]:
         """Commit the tasks; return the changes by space and the cells by part."""
+        tasks = running.tasks if isinstance(running, TaskGroup) else [running]
         commits = running.commit() if isinstance(running, TaskGroup) else [running.commit()]
+        self._versions = {(store.name, part): logged_versions(store) for part, store in self._logged_versioned(tasks)}
         changes: dict[str, Changes] = {}
         cells: dict[str, dict[str, Any]] = {_GENERATIONS: self._generations()}
         for (sub, partition), commit in zip((*self._globals, *self._ordinary), commits):
@@ -180,13 +188,22 @@ class _Parts:
             view = self._view(sub, partition)
             for store in sub.stores:
                 changed = changes.get(view.name_of(store))
-                if store in logged and changed:
+                entries = self._versions.get((store, partition))
+                if entries is None and store in logged and changed:
                     kind = self._application.topology.stores[store].kind
                     floor = cells[self._key(sub, partition)].get(f"{store}/floor", 0)
                     entries = logged_entries(changed, kind, self._now, floor)
+                if entries:
                     yield from self._application.routes.for_the_writer(
                         logged[store].name, partition, lane, 0, entries, causes, repeat(-1, len(entries))
                     )
+
+    def _logged_versioned(self, tasks: Iterable[Task]) -> Iterator[tuple[int, VersionedStore[Any, Any]]]:
+        """Walk the versioned stores that have a changelog, with their partitions."""
+        for task in tasks:
+            for name, store in task.stores.items():
+                if isinstance(store, VersionedStore) and name in self._application.changelogs:
+                    yield task.partition, store
 
     def _generations(self) -> dict[str, int]:
         stores = {name for sub, _ in (*self._globals, *self._ordinary) for name in sub.stores}

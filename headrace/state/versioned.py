@@ -70,6 +70,8 @@ class VersionedStore(Generic[K, V]):
         self._history = Overlay(history, encode, decode, _position, suffix=8)
         self._observed = cells.cell(f"{name}/observed", -1)
         self._expired_to = -_MAX_TIME
+        self._encode = codec.encode
+        self._puts: list[tuple[bytes, Any, int]] | None = None
 
     def put(self, key: K, value: V | None, timestamp: int) -> int | None:
         """Add a version; return when it stops holding, or None when it is the latest.
@@ -82,10 +84,12 @@ class VersionedStore(Generic[K, V]):
         """Add a version of a serialized key: for operators."""
         if timestamp < 0:
             raise StreamsError(f"store '{self.name}': expected a timestamp of at least 0, got {timestamp}")
+        frozen = None if value is None else self._freeze(value)
+        if self._puts is not None:
+            self._puts.append((raw, frozen, timestamp))
         if timestamp < self._observed[0] - self.history_retention:
             return _NOT_PUT
         self._observed[0] = max(self._observed[0], timestamp)
-        frozen = None if value is None else self._freeze(value)
         latest = self._latest.get(raw)
         if latest is None:
             deleted_at = self._deleted_at(raw)
@@ -128,6 +132,16 @@ class VersionedStore(Generic[K, V]):
         """Walk the latest version of every key."""
         for raw, (start, value) in self._latest.iterate(None, None):
             yield self._decode_key(raw), VersionedRecord(self._thawed(value), start)
+
+    def keep_puts(self) -> None:
+        """Keep what is put from now on, for `take_puts`: the changes of a commit do not tell when a key was deleted."""
+        self._puts = []
+
+    def take_puts(self) -> Iterator[tuple[bytes, bytes | None, int]]:
+        """Walk the keys, values and timestamps that were put since the last call, in order; too old ones, too."""
+        taken, self._puts = self._puts or (), []
+        for raw, value, timestamp in taken:
+            yield raw, None if value is None else self._encode(value), timestamp
 
     def commit(self) -> dict[str, Changes]:
         """Hand what changed to the image, drop the history nobody can ask for any more, and return it, by space."""

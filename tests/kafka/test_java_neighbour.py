@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -215,7 +216,7 @@ class Windows:
 
 
 LATELY = (int(time.time()) // 60 - 2) * 60_000
-"""A while ago: the broker deletes from the changelogs of windows what is older than their retention."""
+"""A while ago: the broker deletes from changelogs what is older than the retention of windows or versions."""
 VISITS = [
     # Some are out of order, some too late, and some make one session out of two.
     (f"visitor-{at % 5}", "", LATELY + 1000 + at * 130 - (at % 3) * 400 + (at // 20) * 700)
@@ -342,12 +343,12 @@ def test_the_console_consumer_reads_windowed_keys(both: Both, windowed: Windows)
 # -- a join with a table of Java's -------------------------------------------------------------------------------------
 
 
-def join(orders: str, table: str, out: str) -> Topology:
+def join(orders: str, table: str, out: str, store: Materialized | None = None) -> Topology:
     builder = StreamsBuilder()
     (
         builder.stream(orders, value_serde=serdes.String)
         .left_join(
-            builder.table(table, value_serde=serdes.String),
+            builder.table(table, value_serde=serdes.String, store=store),
             lambda order, customer: f"{order} {'null' if customer is None else customer}",
         )
         .to(out, value_serde=serdes.String)
@@ -376,6 +377,66 @@ def test_a_stream_is_joined_with_a_table_that_java_writes_meanwhile(both: Both) 
     assert joined["customer-3"] == "order of customer-3 NAME OF CUSTOMER-3"
     assert joined["customer-7"] == "order of customer-7 RENAMED"
     assert [key for key, value in joined.items() if value.endswith(" null")] == ["customer-4", "nobody"]
+
+
+# -- versions of a table -----------------------------------------------------------------------------------------------
+
+HISTORY = 10_000
+PRICES: list[tuple[str, str | None, int]] = [
+    ("tea", "3", 11_000),
+    ("tea", "4", 15_000),
+    ("tea", "3.5", 13_000),
+    ("cake", "5", 12_000),
+    ("cake", None, 14_000),
+    ("cake", "6", 18_000),
+    ("bun", "1", 12_000),
+    ("bun", None, 16_000),
+    ("tea", "5", 20_000),
+    ("tea", "too old", 9_000),
+]
+
+
+def test_java_goes_on_with_the_versions_of_headrace(both: Both) -> None:
+    table, orders, out = both.topic("prices"), both.topic("orders"), both.topic("priced")
+    their_out = both.topic("their-priced")
+    application, neighbour = unique("versions"), unique("java-versions")
+    java: dict[str, Any] = {"table": table, "in": orders, "history": HISTORY}
+    both.produce(table, *((item, price, LATELY + at) for item, price, at in PRICES))
+    both.java.run("versions", neighbour, out=their_out, **java)
+    store = Materialized("versions", history_retention=HISTORY)
+    both.headrace(join(orders, table, out, store), application).run(until_caught_up=True)
+
+    ours, theirs = (f"{app}-versions-changelog" for app in (application, neighbour))
+    both.settled(ours)
+    by_key = itemgetter(0, 1)
+    assert sorted(both.rows(ours), key=by_key) == sorted(both.rows(theirs), key=by_key)
+    infos = both.broker.topics()
+    assert infos[ours].min_compaction_lag_ms == infos[theirs].min_compaction_lag_ms == HISTORY + 86_400_000
+    assert (infos[ours].compact, infos[ours].retention_ms) == (True, None)
+
+    both.produce(orders, *(("tea", "tea", LATELY + at) for at in (10_999, 11_000, 13_500, 15_000, 20_500)))
+    both.produce(
+        orders, *((item, item, LATELY + at) for item in ("cake", "bun") for at in (13_999, 14_000, 16_000, 19_000))
+    )
+    wait_until(lambda: not has_member(both.address, application), "Headrace is still in the group")
+    both.java.run("versions", application, out=out, **java)
+
+    found = [((value or b"").decode(), at - LATELY) for _, _, value, at in both.rows(out)]
+    assert sorted(found) == [
+        ("bun 1", 13_999),
+        ("bun 1", 14_000),
+        ("bun null", 16_000),
+        ("bun null", 19_000),
+        ("cake 5", 13_999),
+        ("cake 6", 19_000),
+        ("cake null", 14_000),
+        ("cake null", 16_000),
+        ("tea 3", 11_000),
+        ("tea 3.5", 13_500),
+        ("tea 4", 15_000),
+        ("tea 5", 20_500),
+        ("tea null", 10_999),
+    ]
 
 
 # -- Avro and a schema registry ----------------------------------------------------------------------------------------

@@ -579,3 +579,22 @@ def test_any_operations_give_what_a_dict_by_key_and_time_gives(operations: list[
                 model = committed.copy()
     latest = {key: model.get(key) for key in sorted(model.versions, key=str.encode)}
     assert dict(kept.store.all()) == {key: record for key, record in latest.items() if record is not None}
+
+
+# -- what is logged ---------------------------------------------------------------------------------------------------
+
+
+def test_puts_are_kept_for_a_log_when_asked_for(kept: Kept) -> None:
+    store = kept.store
+    store.put("k", "unasked", 1000)
+    store.keep_puts()
+    store.put("k", "a", HISTORY + 2000)
+    store.put("k", "too old", 1000)
+    store.delete("k", HISTORY + 3000)
+
+    assert list(store.take_puts()) == [
+        (b"k", b"a", HISTORY + 2000),
+        (b"k", b"too old", 1000),
+        (b"k", None, HISTORY + 3000),
+    ]
+    assert list(store.take_puts()) == []

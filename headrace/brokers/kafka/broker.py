@@ -26,6 +26,9 @@ from headrace.brokers.kafka.topics import Topic
 from headrace.errors import TopicError
 
 _VISIBLE_SECONDS = 5.0
+_INTERNAL_SETTINGS = {
+    "message.timestamp.type": "CreateTime"
+}  # whatever the cluster has: timestamps belong to the state
 
 
 class KafkaBroker:
@@ -162,7 +165,7 @@ class KafkaBroker:
     ) -> Run:
         """Begin a run of an application: from now on no earlier one can write."""
         internal = [*changelogs, TopicInfo(commits_topic(application_id), PARTITIONS, compact=True)]
-        make_topics(self._admin(), internal, replication_factor)
+        make_topics(self._admin(), internal, replication_factor, _INTERNAL_SETTINGS)
         return self._runs.begin(application_id, lineage, exactly_once=exactly_once)
 
     def end_run(self, run: Run) -> None:

@@ -9,7 +9,7 @@ refuses what an older run sends, and takes back what it left half done.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -208,13 +208,15 @@ def _next_run(last: Marker | None, lineage: str) -> Marker:
     return msgspec.structs.replace(last, run=last.run + 1)
 
 
-def make_topics(admin: Admin, wanted: Iterable[TopicInfo], replication_factor: int) -> None:
+def make_topics(
+    admin: Admin, wanted: Iterable[TopicInfo], replication_factor: int, settings: Mapping[str, str] | None = None
+) -> None:
     """Create the topics that are missing."""
     known = topics.all_topics(admin)
     for info in wanted:
         if info.name not in known:
             try:
-                topics.create_topic(admin, info, replication_factor=replication_factor)
+                topics.create_topic(admin, info, replication_factor=replication_factor, settings=settings)
             except (TopicError, UnavailableError):
                 if info.name not in topics.all_topics(admin):  # else somebody else was quicker
                     raise

@@ -189,7 +189,8 @@ def _wait_until(admin: Admin, name: str, *, there: bool) -> None:
 def _info(name: str, partitions: int, settings: Mapping[str, str]) -> TopicInfo:
     policies = settings.get("cleanup.policy", "").split(",")
     retention = int(settings.get("retention.ms", -1)) if "delete" in policies else -1
-    return TopicInfo(name, partitions, "compact" in policies, retention if retention >= 0 else None)
+    lag = int(settings.get("min.compaction.lag.ms", 0)) if "compact" in policies else 0
+    return TopicInfo(name, partitions, "compact" in policies, retention if retention >= 0 else None, lag or None)
 
 
 def _rules(wanted: TopicInfo) -> dict[str, str]:
@@ -199,4 +200,6 @@ def _rules(wanted: TopicInfo) -> dict[str, str]:
         rules["cleanup.policy"] = "compact" if wanted.retention_ms is None else "compact,delete"
     if wanted.retention_ms is not None:
         rules["retention.ms"] = str(wanted.retention_ms)
+    if wanted.min_compaction_lag_ms is not None:
+        rules["min.compaction.lag.ms"] = str(wanted.min_compaction_lag_ms)
     return rules

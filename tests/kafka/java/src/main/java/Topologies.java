@@ -15,12 +15,14 @@ import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 /** The applications by name. Topics hold strings unless the command says which kinds of {@link Kinds} they hold. */
@@ -40,6 +42,7 @@ final class Topologies {
             case "counts" -> counts(builder, command);
             case "windows" -> windows(builder, command);
             case "join" -> join(builder, command);
+            case "versions" -> versions(builder, command);
             case "orders" -> orders(builder, command);
             default -> throw new IllegalArgumentException("there is no topology " + command.get("topology"));
         }
@@ -111,6 +114,16 @@ final class Topologies {
         builder.stream(name(command, "in"), TEXTS_IN)
                 .leftJoin(builder.table(name(command, "table"), TEXTS_IN), (left, right) -> left + " " + right,
                         Joined.with(TEXT, TEXT, TEXT))
+                .to(name(command, "out"), TEXTS_OUT);
+    }
+
+    /** Joins a stream with a table as it was at the time of each record; what was not in it then is null. */
+    private static void versions(StreamsBuilder builder, JsonNode command) {
+        Duration history = Duration.ofMillis(command.get("history").asLong());
+        KTable<String, String> table = builder.table(name(command, "table"), TEXTS_IN,
+                Materialized.as(Stores.persistentVersionedKeyValueStore("versions", history)));
+        builder.stream(name(command, "in"), TEXTS_IN)
+                .leftJoin(table, (left, right) -> left + " " + right, Joined.with(TEXT, TEXT, TEXT))
                 .to(name(command, "out"), TEXTS_OUT);
     }
 
