@@ -43,9 +43,9 @@ from headrace import (
 )
 from headrace.brokers import Broker, connect
 from headrace.brokers.engine import EngineBroker
-from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker, free_port
 from headrace.errors import SupersededError, UnavailableError
+from headrace.partitioning import partition_of
 from headrace.spark.crash import POINTS, POINTS_WHERE_TASKS_WRITE
 from headrace.testing import TopologyTestDriver
 

@@ -12,7 +12,7 @@ from headrace.brokers.broker import Produced
 from headrace.brokers.checking import check_partition, stored
 from headrace.brokers.local_topics import Topic, end_offsets, find_topic
 from headrace.brokers.log_file import LogFile
-from headrace.brokers.partitioning import partitions_of
+from headrace.partitioning import partitions_of
 
 AT_ONCE = 10_000
 """So many records are worked on together: enough for what a round costs, and few enough for the processor's cache."""

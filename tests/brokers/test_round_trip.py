@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.brokers import LocalBroker, TopicRecord
-from headrace.brokers.partitioning import partition_of
 from headrace.errors import TopicError
+from headrace.partitioning import partition_of
 
 PARTITIONS = 3
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from headrace import Streams, StreamsBuilder, StreamsConfig
 from headrace.brokers import Broker, connect
 from headrace.brokers.engine import EngineBroker, Written
-from headrace.brokers.partitioning import partition_of
+from headrace.partitioning import partition_of
 from tests.conformance.running import CONFIG, Entry
 from tests.conformance.scenario import STRING, ScenarioTopology
 from tests.spark.applications import caught_up, wait_for

@@ -23,9 +23,9 @@ from headrace import (
     TumblingWindows,
     serdes,
 )
-from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TaskError, UnavailableError
+from headrace.partitioning import partition_of
 from tests.kafka.naming import unique
 from tests.spark.applications import Place, caught_up, still_runs, wait_for
 

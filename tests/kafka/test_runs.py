@@ -17,9 +17,9 @@ from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.markers import Marker
 from headrace.brokers.kafka.runs import Runs, Session
 from headrace.brokers.kafka.topics import create_topic
-from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import StreamsError, SupersededError, TopicError
+from headrace.partitioning import partition_of
 from tests.kafka.naming import unique
 from tests.kafka.transactions import settled, wait_until, write_and_wait
 

@@ -15,9 +15,9 @@ from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.tasks import KafkaPermit, TaskWriting
 from headrace.brokers.kafka.transactions import Transactions
 from headrace.brokers.kafka.waiting import answered
-from headrace.brokers.partitioning import partition_of
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
+from headrace.partitioning import partition_of
 from tests.kafka.naming import unique
 from tests.kafka.transactions import PATIENCE_SECONDS, has_member, settled, wait_until
 

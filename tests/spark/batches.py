@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import StreamsConfig, Topology
-from headrace.brokers.partitioning import partition_of
+from headrace.partitioning import partition_of
 from headrace.spark.application import Application
 from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
 from headrace.spark.epochs import Head

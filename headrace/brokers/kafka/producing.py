@@ -13,8 +13,8 @@ from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.settings import number
 from headrace.brokers.kafka.waiting import Patience
 from headrace.brokers.kafka.wording import NO_ANSWER, explained, no_answer
-from headrace.brokers.partitioning import partitions_of
 from headrace.errors import HeadraceError, TopicError
+from headrace.partitioning import partitions_of
 from headrace.records import Headers
 
 Row = tuple[bytes | None, bytes | None, int, Headers]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.brokers.partitioning import SEED, M, murmur2
+from headrace.partitioning import SEED, M, murmur2
 
 _FEW = 32
 """So many keys cost as much in numpy as one by one."""
