@@ -12,6 +12,7 @@ the time runs from the moment the records are there to the moment the last batch
 from __future__ import annotations
 
 import argparse
+import pickle
 import shutil
 import statistics
 import tempfile
@@ -187,9 +188,9 @@ def _bare_batches(batches: int) -> float:
     session.dataSource.register(TopicsSource)
     reading = Reading(
         address=address,
-        settings={},
+        settings=pickle.dumps({}),
         tasks={"in": [[0]]},
-        latest=[],
+        resets={"in": "earliest"},
         limit=500_000,
         ticking=[],
         tick_ms=0,

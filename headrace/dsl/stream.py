@@ -34,6 +34,7 @@ from headrace.topology.arguments import (
     check_supplier,
 )
 from headrace.topology.nodes import Operator
+from headrace.topology.partitioners import partitioner_for
 from headrace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -307,9 +308,10 @@ class KStream(Generic[K, V]):
         key_serde, value_serde = check_serdes(key_serde, value_serde, "to")
         step = self.graph.new_name("KSTREAM-SINK-", name)
         keys, values = key_serde or self.key_serde, value_serde or self.value_serde
+        chosen = partitioner or partitioner_for(keys)
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
-            topology.add_sink(step, topic, *parents, key_serde=keys, value_serde=values, partitioner=partitioner)
+            topology.add_sink(step, topic, *parents, key_serde=keys, value_serde=values, partitioner=chosen)
 
         self.graph.add(GraphNode(step, write), self.node)
 

@@ -18,7 +18,7 @@ from headrace.errors import HeadraceError, TaskError
 from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, failure, lanes_of
 from headrace.spark.crash import crash_point
 from headrace.spark.plan import Plan, Unit
-from headrace.spark.routing import FOR_THE_WRITER, Routes, make_named_topics
+from headrace.spark.routing import FOR_THE_WRITER, Routes
 from headrace.task.collector import keep_memory
 from headrace.task.lanes import Lane, joined
 from headrace.task.sources import RawRecord
@@ -87,8 +87,25 @@ class Application:
         return self.broker.read_rows(stretch.topic, stretch.partition, stretch.start, stretch.end)
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has."""
-        return self.plan.partitions.get(topic, self.config.num_partitions)
+        """Return how many partitions a topic has, or will have when it is made."""
+        count = self.plan.partitions.get(topic) or self._unplanned.get(topic)
+        if count is None:
+            count = self.broker.partition_counts().get(topic, self.config.num_partitions)
+            self._unplanned[topic] = count
+        return count
+
+    @cached_property
+    def _unplanned(self) -> dict[str, int]:
+        """The partitions of topics that only a record has named."""
+        return {}
+
+    def make_named_topics(self, topics: Iterable[str]) -> None:
+        """Create those that only a record has named: dead letters, and what a function says."""
+        made = {topic.name for topic in self.changelogs.values()}
+        named = {topic for topic in topics if topic not in self.plan.partitions and topic not in made}
+        if named:
+            wanted = dict.fromkeys(sorted(named), self.config.num_partitions)
+            self.broker.ensure_topics(wanted, self.config.replication_factor)
 
 
 class Outgoing:
@@ -126,8 +143,7 @@ class Outgoing:
         if not self._held:
             return
         application, started = self._application, perf_counter()
-        unplanned = [block for _, block in self._held if block.topic not in application.plan.partitions]
-        make_named_topics(application.broker, application.config, unplanned)
+        application.make_named_topics({block.topic for _, block in self._held})
         self._writing = application.broker.begin_writing(application.permit, self._batch)
         for task, block in self._held:
             self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)

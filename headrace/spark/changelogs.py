@@ -17,7 +17,7 @@ from headrace.topology.topology import Topology
 
 _KINDS = frozenset({"key-value", "timestamped-key-value", "window", "timestamped-window", "session", "versioned"})
 """The stores that are the same bytes in Kafka Streams."""
-_GENERATED = re.compile(r"(KSTREAM|KTABLE)-[A-Z-]+-\d{10}.*")
+_GENERATED = re.compile(r"(KSTREAM|KTABLE)-[A-Z-]+-\d{10}.*|.*-STATE-STORE-\d{10}")
 _EXTRA_MS = 86_400_000
 """What Kafka Streams adds to how long it keeps windows and versions: for clocks that do not agree."""
 _TIMES = {"window": 12, "timestamped-window": 12, "session": 16}
@@ -28,22 +28,24 @@ _timestamp = Struct(">q").unpack_from
 def changelogs(topology: Topology, config: StreamsConfig, plan: Plan) -> dict[str, TopicInfo]:
     """Return the topic that the changes of each named store go to."""
     found: dict[str, TopicInfo] = {}
-    for unit in plan.units:
-        for sub in topology.sub_topologies():
-            if sub.id not in unit.subs:
-                continue
-            for name in sub.stores:
-                builder = topology.stores[name]
-                if builder.logging and builder.kind in _KINDS and not _GENERATED.fullmatch(name):
-                    options = dict(builder.options)
-                    found[name] = TopicInfo(
-                        f"{config.application_id}-{name}-changelog",
-                        unit.partitions,
-                        compact=True,
-                        retention_ms=_longer(options.get("retention")),
-                        min_compaction_lag_ms=_longer(options.get("history_retention")),
-                    )
+    for sub in topology.sub_topologies():
+        for name in () if sub.is_global else sub.stores:
+            builder = topology.stores[name]
+            if builder.logging and builder.kind in _KINDS and not _GENERATED.fullmatch(name):
+                options = dict(builder.options)
+                found[name] = TopicInfo(
+                    changelog_name(config, name),
+                    plan.widths[sub.id],
+                    compact=True,
+                    retention_ms=_longer(options.get("retention")),
+                    min_compaction_lag_ms=_longer(options.get("history_retention")),
+                )
     return found
+
+
+def changelog_name(config: StreamsConfig, store: str) -> str:
+    """Name the topic that the changes of a store go to."""
+    return f"{config.application_id}-{store}-changelog"
 
 
 def _longer(kept: Any) -> int | None:

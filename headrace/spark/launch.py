@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -13,7 +14,7 @@ from headrace.brokers.engine import EngineBroker, Run, shared
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopicError
 from headrace.spark.application import Application
-from headrace.spark.changelogs import changelogs
+from headrace.spark.changelogs import changelog_name, changelogs
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.identity import Identity, last_number
 from headrace.spark.images import delete_older
@@ -76,7 +77,7 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
 def topics_changed(prepared: Prepared) -> bool:
     """Tell whether there are topics or partitions to read that were not there when this was prepared."""
     application = prepared.application
-    known = prepared.broker.partition_counts()
+    known = _known_topics(application.topology, application.config, prepared.broker)
     patterns = [
         node
         for node in application.topology.nodes.values()
@@ -84,8 +85,8 @@ def topics_changed(prepared: Prepared) -> bool:
     ]
     inputs = set(application.plan.input_topics())
     added = {topic for topic in known if any(node.reads(topic) for node in patterns)} - inputs
-    grown = {topic for topic in inputs & known.keys() if known[topic] > application.plan.partitions[topic]}
-    return bool(added or grown)
+    others = {topic for topic in inputs & known.keys() if known[topic] != application.plan.partitions[topic]}
+    return bool(added or others)
 
 
 def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics, *, until_caught_up: bool) -> Running:
@@ -99,7 +100,7 @@ def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics,
         changelogs=application.changelogs.values(),
         replication_factor=config.replication_factor,
     )
-    writer = Writer(prepared.broker, run, metrics, config)
+    writer = Writer(application, run, metrics)
     prepared.session.dataSource.register(TopicsSource)
     rows = prepared.session.readStream.format("headrace").option(READING, prepared.reading.dumps()).load()
     application = replace(application, permit=prepared.broker.permit(run))
@@ -154,11 +155,18 @@ def _make_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker
             wanted[node.topic] = config.num_partitions
     wanted = {topic: count for topic, count in wanted.items() if topic not in topology.internal_topics}
     broker.ensure_topics(wanted, config.replication_factor)
-    known = broker.partition_counts()
+    known = _known_topics(topology, config, broker)
     for node in topology.nodes.values():
         if isinstance(node, SourceNode) and node.pattern is not None and not any(map(node.reads, known)):
             raise TopicError(f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'")
     return known
+
+
+def _known_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> dict[str, int]:
+    """Return the topics there are, without what the application keeps in them for itself: no pattern means that."""
+    named = {topic for node in topology.nodes.values() if isinstance(node, SourceNode) for topic in node.topics}
+    own = {f"{config.application_id}-commits", *(changelog_name(config, store) for store in topology.stores)} - named
+    return {topic: count for topic, count in broker.partition_counts().items() if topic not in own}
 
 
 def _identity(
@@ -213,9 +221,9 @@ def _reading(application: Application, folder: ApplicationFolder, readers: int, 
     ticking, interval = _ticking(application)
     return Reading(
         address=config.broker_address,
-        settings=dict(config.kafka),
+        settings=cloudpickle.dumps(dict(config.kafka)),  # type: ignore[no-untyped-call]
         tasks=tasks,
-        latest=[topic for topic in tasks if _reset(topology, topic, config) == "latest"],
+        resets={topic: _reset(topology, topic, config) for topic in tasks},
         limit=config.max_records_per_batch,
         ticking=ticking,
         tick_ms=max(interval, config.commit_interval),
@@ -227,9 +235,11 @@ def _reading(application: Application, folder: ApplicationFolder, readers: int, 
 
 
 def _reset(topology: Topology, topic: str, config: StreamsConfig) -> str:
-    for node in topology.nodes.values():
-        if isinstance(node, SourceNode) and node.reads(topic):
-            return node.offset_reset or config.auto_offset_reset
+    """Return where a topic begins; a global table is always the whole of it."""
+    for sub in topology.sub_topologies():
+        for node in map(topology.nodes.__getitem__, sub.nodes):
+            if isinstance(node, SourceNode) and node.reads(topic):
+                return "earliest" if sub.is_global else node.offset_reset or config.auto_offset_reset
     return config.auto_offset_reset
 
 

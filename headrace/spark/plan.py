@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from headrace.config import StreamsConfig
-from headrace.serdes import Serde
-from headrace.serdes.windowed import SessionWindowedSerde, WindowedSerde
 from headrace.spark.partitions import count_partitions, source_topics
 from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
+from headrace.topology.partitioners import WindowedPartitioner
 from headrace.topology.timestamps import FailOnInvalidTimestamp, LogAndSkipOnInvalidTimestamp
 from headrace.topology.topology import SubTopology, Topology
 
@@ -54,6 +52,8 @@ class Plan:
     global_readers: dict[str, tuple[int, ...]]
     """The units that read a topic into a global table."""
     internal: frozenset[str]
+    widths: dict[int, int] = field(default_factory=dict)
+    """Of every sub-topology: how many partitions its widest topic has."""
     key_suffixes: dict[str, int] = field(default_factory=dict)
     """How many bytes of a windowed key are its window: a topic's partition is chosen by the key alone."""
 
@@ -91,6 +91,7 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
     for number, circle in enumerate(circles):  # in topological order: what feeds a circle comes before it
         for following in {in_circle[other] for sub in circle for other in after[sub]} - {number}:
             levels[following] = max(levels[following], levels[number] + stateful[number])
+    widths = {sub: max(map(counts.__getitem__, topics)) for sub, topics in reads.items()}
     units: list[Unit] = []
     for number in sorted(range(len(circles)), key=lambda number: min(circles[number])):
         circle = circles[number]
@@ -102,7 +103,7 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
                 level=levels[number],
                 stateful=stateful[number],
                 together=together[number],
-                partitions=max(counts[topic] for sub in circle for topic in reads[sub]),
+                partitions=max(widths[sub] for sub in circle),
             )
         )
 
@@ -124,6 +125,7 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
         {named(topic): unit.number for unit in units for sub in unit.subs for topic in reads[sub]},
         global_readers,
         frozenset(map(named, topology.internal_topics)),
+        widths,
         {named(topic): size for topic, size in _key_suffixes(topology).items()},
     )
 
@@ -172,19 +174,12 @@ def _global_subs(topology: Topology, circle: list[SubTopology], subs: Mapping[in
 
 
 def _key_suffixes(topology: Topology) -> dict[str, int]:
-    found = {}
-    for node in topology.nodes.values():
-        if isinstance(node, SinkNode) and isinstance(node.topic, str) and node.partitioner is None:
-            size = _suffix(node.key_serde)
-            if size:
-                found[node.topic] = size
-    return found
-
-
-def _suffix(serde: Serde[Any] | None) -> int:
-    if isinstance(serde, WindowedSerde):
-        return 8
-    return 16 if isinstance(serde, SessionWindowedSerde) else 0
+    sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
+    return {
+        sink.topic: sink.partitioner.window_bytes
+        for sink in sinks
+        if isinstance(sink.topic, str) and isinstance(sink.partitioner, WindowedPartitioner)
+    }
 
 
 def _strongly_connected(after: Mapping[int, list[int]]) -> list[list[int]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -36,12 +37,12 @@ class Reading(msgspec.Struct, frozen=True):
     """What to read, for whom. Goes to Spark as an option of the data source."""
 
     address: str
-    settings: dict[str, Any]
-    """Of the broker's clients."""
+    settings: bytes
+    """Of the broker's clients, pickled: there may be functions among them."""
     tasks: dict[str, list[list[int]]]
     """The tasks that take each partition of a topic."""
-    latest: list[str]
-    """The topics that begin at their end."""
+    resets: dict[str, str]
+    """By topic, where it begins that was never read: "earliest", "latest", or "none" for nowhere."""
     limit: int
     ticking: list[int]
     """The tasks that are told the time when nothing comes."""
@@ -58,7 +59,7 @@ class Reading(msgspec.Struct, frozen=True):
     @property
     def broker(self) -> EngineBroker:
         """This process's broker."""
-        return shared(self.address, self.settings)
+        return shared(self.address, pickle.loads(self.settings))
 
     def dumps(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -98,14 +99,15 @@ class Share(InputPartition):
 class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches, in a process beside the driver.
 
-    An offset is {"topics": {topic: {partition: next offset}}, "ids": {topic: id}, "now": the batch's clock}; where
-    records were deleted unread, "from" says where the batch begins instead, and "notes" what was lost. All that a batch
+    An offset is {"topics": {topic: {partition: next offset}}, "from": where its batch begins, likewise, "ids": {topic:
+    id}, "now": the batch's clock}; where records were deleted unread, "notes" say what was lost. All that a batch
     depends on is in its offset, so a batch that runs again reads the same records and sees the same time.
     """
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._until: Positions | None = None
+        self._planned: dict[str, Any] | None = None
 
     # -- planning ---------------------------------------------------------------------------------------------------
 
@@ -121,20 +123,22 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         reading = self._reading
-        before, was = _positions(start), int(start["now"])
+        before, was = _positions(start["topics"]), int(start["now"])
         if Path(reading.stop_file).exists():
             return start
+        known = start.get("ids", {})
         ids = self._ids()
-        missing = [topic for topic in reading.tasks if topic not in before]
-        before.update(self._beginnings(missing))
-        for topic, tasks in reading.tasks.items():
-            for partition in range(len(tasks)):
-                before[topic].setdefault(partition, 0)
-        wanted = {topic: before[topic] for topic in reading.tasks}
+        new = [topic for topic in reading.tasks if topic not in before]
+        before.update(self._beginnings(new))
+        # A partition that has come since begins with its first record, whatever a new topic begins with.
+        wanted = {
+            topic: {partition: before[topic].get(partition, 0) for partition in range(len(tasks))}
+            for topic, tasks in reading.tasks.items()
+        }
         broker = reading.broker
-        lost, notes = self._lost(wanted, ids, start.get("ids", {}))
+        lost, notes = self._lost(wanted, ids, known)
         for topic, places in lost.items():
-            wanted[topic] = before[topic] = {**wanted[topic], **places}
+            wanted[topic] |= places
         ends = broker.plan_batch(wanted, None)
         waiting = sum(end - wanted[topic][number] for topic in ends for number, end in ends[topic].items())
         if waiting > reading.limit * _LEFTOVERS:  # a batch of a few leftovers would cost as much as a large one
@@ -148,8 +152,9 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for topic, partitions in ends.items()
             }
         now = max(int(time.time() * 1000), was)
-        if lost or ends != wanted or (reading.ticking and self._until is None and now - was >= reading.tick_ms):
-            return _offset({**before, **ends}, ids, now) | ({"from": _texts(lost), "notes": notes} if lost else {})
+        if new or lost or ends != wanted or (reading.ticking and self._until is None and now - was >= reading.tick_ms):
+            self._planned = _offset({**before, **ends}, {**known, **ids}, now) | {"from": _texts(wanted)}
+            return self._planned | ({"notes": notes} if notes else {})
         return start
 
     def _lost(
@@ -177,35 +182,59 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return lost, notes
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        reading, before, after, now = self._reading, _positions(start), _positions(end), int(end["now"])
-        for topic, places in end.get("from", {}).items():
-            before[topic] = {**before.get(topic, {}), **{int(number): first for number, first in places.items()}}
+        reading, after, now = self._reading, _positions(end["topics"]), int(end["now"])
+        before, notes = _positions(end["from"]), list(end.get("notes", []))
+        if self._planned is None or self._planned["from"] != end["from"]:
+            notes += self._begin_again(before, after, end["ids"])
         stretches = []
         for topic, tasks in reading.tasks.items():
             for partition, wanting in enumerate(tasks):
-                first = before.get(topic, {}).get(partition)
-                if first is None:
-                    first = self._beginnings([topic])[topic].get(partition, 0)
-                last = after.get(topic, {}).get(partition, first)
+                first = before.get(topic, {}).get(partition, 0)
+                last = after.get(topic, {}).get(partition, 0)
                 if last > first:
                     stretches.append((Stretch(topic, partition, first, last, now), wanting))
         shares = [Share(mine, [], [], []) for mine in share_out(stretches, reading.readers)]
-        ticks, notes = [(task, Tick(now)) for task in reading.ticking], end.get("notes", [])
-        if ticks or notes:
+        ticks = [(task, Tick(now)) for task in reading.ticking]
+        if ticks or notes or not shares:
             shares.append(Share([], ticks, notes, []))
-        if shares:
-            shares[0].last = reading.last
+        shares[0].last = reading.last
         return shares
+
+    def _begin_again(self, before: Positions, after: Positions, known: dict[str, str]) -> list[str]:
+        """Look whether the records of a batch that an earlier run has planned are still there; say what is lost."""
+        ids = self._ids()
+        planned = {
+            topic: {partition: first for partition, first in places.items() if first < after[topic][partition]}
+            for topic, places in before.items()
+            if topic in ids
+        }
+        lost, notes = self._lost({topic: places for topic, places in planned.items() if places}, ids, known)
+        for topic, places in lost.items():
+            if ids[topic] != known.get(topic, ids[topic]):
+                before[topic] = after[topic]  # of the new one nothing was planned
+            else:
+                ends = after[topic]
+                before[topic] |= {
+                    place: min(first, ends[place]) if first > before[topic][place] else ends[place]
+                    for place, first in places.items()
+                }
+        return notes
 
     def _ids(self) -> dict[str, str]:
         broker = self._reading.broker
         return {topic: broker.topic_id(topic) for topic in self._reading.tasks}
 
-    def _beginnings(self, topics: Any) -> Positions:
-        broker, latest = self._reading.broker, self._reading.latest
-        return {
-            topic: broker.end_offsets(topic) if topic in latest else broker.first_offsets(topic) for topic in topics
-        }
+    def _beginnings(self, topics: Iterable[str]) -> Positions:
+        broker, resets = self._reading.broker, self._reading.resets
+        found = {topic: broker.first_offsets(topic) for topic in topics}
+        for topic in found:
+            if resets[topic] == "none":
+                raise TopicError(
+                    f"topic '{topic}' was never read, and its offset reset is 'none': expected to go on from an "
+                    "earlier run. Set it to 'earliest' or 'latest'"
+                )
+        # Where what is committed ends: a transaction that is open now will have its records later.
+        return found | broker.plan_batch({topic: found[topic] for topic in found if resets[topic] == "latest"}, None)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -266,5 +295,5 @@ def _texts(positions: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, in
     return {topic: {str(number): end for number, end in ends.items()} for topic, ends in positions.items()}
 
 
-def _positions(offset: dict[str, Any]) -> Positions:
-    return {topic: {int(number): end for number, end in ends.items()} for topic, ends in offset["topics"].items()}
+def _positions(texts: Mapping[str, Mapping[str, int]]) -> Positions:
+    return {topic: {int(number): end for number, end in ends.items()} for topic, ends in texts.items()}

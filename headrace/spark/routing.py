@@ -9,8 +9,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from headrace.brokers.engine import EngineBroker, WrittenRecord, WrittenRecords
-from headrace.config import StreamsConfig
+from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.partitioning import partition_of, partitions_of
 from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, in_pieces
 from headrace.task.lanes import Causes
@@ -113,11 +112,11 @@ class Routes:
         """Return the partition of each output to a topic; by their keys all at once, unless somebody else chose."""
         count, suffix, keys = self.partitions.get(topic, 0), self.key_suffixes.get(topic, 0), sent.keys
         if set(sent.partitions) == {None}:
+            if self.tasks_write and not suffix and topic not in self.tasks and None not in keys:
+                return -1
             if count < 2:
                 return count - 1
             if None not in keys:
-                if self.tasks_write and not suffix and topic not in self.tasks:
-                    return -1
                 return _partitions(cast(Sequence[bytes], keys), count, suffix)
         chosen = [
             self.choose_partition(topic, key, sender) if given is None else given
@@ -135,10 +134,3 @@ def _partitions(keys: Sequence[bytes], count: int, suffix: int) -> npt.NDArray[n
     if few:
         chosen = list(map(dict(zip(distinct, chosen)).__getitem__, keys))
     return np.array(chosen, np.int64)
-
-
-def make_named_topics(broker: EngineBroker, config: StreamsConfig, outputs: Iterable[Output]) -> None:
-    """Create the topics that only a record has named: dead letters, and those of a function."""
-    named = {block.topic for block in outputs if block.partition < 0}
-    if named:
-        broker.ensure_topics(dict.fromkeys(sorted(named), config.num_partitions), config.replication_factor)

@@ -129,7 +129,7 @@ class _Parts:
         ordinary = [
             (application.subs[sub], partition)
             for sub in unit.subs
-            for partition in (range(self._partitions(sub)) if unit.together else (index,))
+            for partition in (range(application.plan.widths[sub]) if unit.together else (index,))
         ]
         self._ordinary = ordinary
         self._globals = [(application.subs[sub], 0) for sub in unit.global_subs]
@@ -249,11 +249,3 @@ class _Parts:
     def _topics(self, sub: SubTopology) -> list[str]:
         nodes = (self._application.topology.nodes[name] for name in sub.nodes)
         return [topic for node in nodes for topic in getattr(node, "topics", ())] or [""]
-
-    def _partitions(self, sub: int) -> int:
-        application = self._application
-        task = application.subs[sub]
-        internal = application.topology.internal_topics
-        prefix = f"{application.config.application_id}-"
-        names = [f"{prefix}{topic}" if topic in internal else topic for topic in self._topics(task)]
-        return max((application.plan.partitions.get(name, 1) for name in names), default=1)

@@ -244,8 +244,9 @@ class Streams:
     def _beginnings(self, prepared: Prepared) -> dict[str, dict[int, int]]:
         """Return where reading begins, as far as it is known before the first batch."""
         known = prepared.broker.positions(self._config.application_id)
-        for topic in prepared.reading.latest:
-            known[topic] = {**prepared.broker.end_offsets(topic), **known.get(topic, {})}
+        for topic, reset in prepared.reading.resets.items():
+            if reset == "latest":
+                known[topic] = {**prepared.broker.end_offsets(topic), **known.get(topic, {})}
         return known
 
     def _launch(self) -> Running:

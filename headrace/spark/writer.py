@@ -11,12 +11,11 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from headrace.brokers.engine import EngineBroker, Run, Written
-from headrace.config import StreamsConfig
+from headrace.brokers.engine import Run, Written
+from headrace.spark.application import Application
 from headrace.spark.blocks import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
 from headrace.spark.crash import crash_point
 from headrace.spark.metrics import Metrics
-from headrace.spark.routing import make_named_topics
 from headrace.task.collector import collector_paused
 from headrace.task.lanes import merge_order, taken_in
 
@@ -30,8 +29,8 @@ _log = logging.getLogger(__name__)
 class Writer:
     """Writes the batches of one run."""
 
-    def __init__(self, broker: EngineBroker, run: Run, metrics: Metrics, config: StreamsConfig) -> None:
-        self._broker, self._run, self._metrics, self._config = broker, run, metrics, config
+    def __init__(self, application: Application, run: Run, metrics: Metrics) -> None:
+        self._application, self._run, self._metrics = application, run, metrics
         self.failure: BaseException | None = None
         """What ended the run, as the worker raised it."""
 
@@ -60,12 +59,12 @@ class Writer:
         positions: dict[str, dict[int, int]] = {}
         for report in reports:
             for note in report.notes:
-                _log.warning("%s: %s", self._config.application_id, note)
+                _log.warning("%s: %s", self._run.application_id, note)
             for topic, ends in report.positions.items():
                 positions.setdefault(topic, {}).update(ends)
-        make_named_topics(self._broker, self._config, outputs)
+        self._application.make_named_topics({block.topic for block in outputs})
         crash_point("before-commit")
-        written = self._broker.write_batch(self._run, batch, in_order(outputs), positions)
+        written = self._application.broker.write_batch(self._run, batch, in_order(outputs), positions)
         crash_point("after-commit")
         reports.append(Report("writer", {"records_written": float(sum(len(block.records) for block in outputs))}))
         return reports, positions, written

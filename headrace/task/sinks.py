@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import StreamsError
 from headrace.topology.nodes import Process, SinkNode
+from headrace.topology.partitioners import WindowedPartitioner
 
 if TYPE_CHECKING:
     from headrace.task.task import Task
@@ -25,9 +26,10 @@ def bind_sink(task: Task, node: SinkNode) -> Process:
     """Return the function that serializes a record and puts it out."""
     name, record, put_out = node.name, task.record, task.outputs.put
     key_serde, value_serde = task.serde(node.key_serde, "key"), task.serde(node.value_serde, "value")
-    partitioner, unwritable = node.partitioner, task.failures.in_sink
+    unwritable = task.failures.in_sink
 
-    if callable(node.topic) or partitioner is not None or key_serde.uses_headers or value_serde.uses_headers:
+    decides = node.partitioner is not None and not isinstance(node.partitioner, WindowedPartitioner)
+    if callable(node.topic) or decides or key_serde.uses_headers or value_serde.uses_headers:
         return _bind_general_sink(task, node)
 
     topic = task.topic_name(node.topic)

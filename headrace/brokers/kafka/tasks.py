@@ -54,7 +54,9 @@ class TaskWriters:
     def take(self, permit: KafkaPermit) -> Transactions:
         """Return a producer that nobody else uses."""
         if permit.run not in self._idle:
-            self._idle = {permit.run: []}  # a later run may have ended what producers of earlier ones had open
+            # A later run may have ended what producers of earlier ones had open.
+            others = {run: idle for run, idle in self._idle.items() if run.application_id != permit.run.application_id}
+            self._idle = {**others, permit.run: []}
         idle = self._idle[permit.run]
         producer = idle.pop() if idle else self._open(permit)
         producer.is_latest = lambda: self._is_latest(permit.run)

@@ -37,13 +37,16 @@ _WRONG_BEFORE = (KafkaError._STATE, KafkaError._FATAL)  # the client takes no mo
 _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _REFUSED = re.compile(r"ProduceRequest for (\S+) \[\d+\] ")  # what a transaction says of records that were not taken
 _SETTINGS = {
-    "linger.ms": 5,
     "partitioner": "murmur2",  # as a Java client has it
+    "delivery.report.only.error": True,
+}
+_DEFAULTS = {
+    "linger.ms": 5,
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 256 << 10,
-    "delivery.report.only.error": True,
     "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_MS,
 }
+"""What users may set otherwise."""
 _BY_KEY = -1  # the client chooses, in a fraction of the time that it takes here
 
 
@@ -75,13 +78,11 @@ class Transactions:
         self.producer = self._open()
 
     def _open(self) -> Producer:
-        settings: dict[str, Any] = {"error_cb": self._patience, **_SETTINGS}
+        settings: dict[str, Any] = {**_DEFAULTS, "message.timeout.ms": self._limit_ms} if self.id else {**_DEFAULTS}
+        settings |= self._connection.settings
+        settings |= {"error_cb": self._patience, **_SETTINGS}
         if self.id is not None:
-            settings |= {
-                "transactional.id": self.id,
-                "transaction.timeout.ms": self._limit_ms,
-                "message.timeout.ms": self._limit_ms,
-            }
+            settings |= {"transactional.id": self.id, "transaction.timeout.ms": self._limit_ms}
         producer = self._connection.producer(**settings)
         if self.id is not None:
             doing = "begin to write"
