@@ -512,11 +512,22 @@ def test_what_is_not_the_applications_is_left_alone(broker: KafkaBroker, app: st
     broker.begin_run(app, "x", changelogs=[TopicInfo(f"{app}-counts-changelog", 1, compact=True)])
     other = broker.begin_run(longer, "x", changelogs=kept[:1])
     results = broker.create_topic(f"{app}-results")
+    neighbours = broker.create_topic(f"{app}-java-sums-changelog", compact=True)  # of Kafka Streams' "<app>-java"
 
     broker.forget_application(app)
     broker.forget_application(unique("never-there"))
 
     left = {name: info for name, info in broker.topics().items() if name.startswith(f"{app}-")}
-    assert left == {info.name: info for info in [*kept, results]}
+    assert left == {info.name: info for info in [*kept, results, neighbours]}
     assert broker.write_batch(other, 0, [row(out, b"other")], {}) is True
     assert broker.run_number(longer) == 1
+
+
+def test_changelogs_of_stores_that_are_no_more_are_forgotten_too(broker: KafkaBroker, app: str) -> None:
+    for run, store in enumerate(("sums", "counts"), start=1):
+        broker.begin_run(app, "x", changelogs=[TopicInfo(f"{app}-{store}-changelog", 1, compact=True)])
+        assert broker.run_number(app) == run
+
+    broker.forget_application(app)
+
+    assert [name for name in broker.topics() if name.startswith(f"{app}-")] == []

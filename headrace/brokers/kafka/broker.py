@@ -164,9 +164,12 @@ class KafkaBroker:
         replication_factor: int = -1,
     ) -> Run:
         """Begin a run of an application: from now on no earlier one can write."""
-        internal = [*changelogs, TopicInfo(commits_topic(application_id), PARTITIONS, compact=True)]
-        make_topics(self._admin(), internal, replication_factor, _INTERNAL_SETTINGS)
-        return self._runs.begin(application_id, lineage, exactly_once=exactly_once)
+        commits, logs = TopicInfo(commits_topic(application_id), PARTITIONS, compact=True), list(changelogs)
+        make_topics(self._admin(), [commits], replication_factor, _INTERNAL_SETTINGS)
+        names = [log.name for log in logs]  # kept before there are any: so that all of them are found again
+        run = self._runs.begin(application_id, lineage, exactly_once=exactly_once, changelogs=names)
+        make_topics(self._admin(), logs, replication_factor, _INTERNAL_SETTINGS)
+        return run
 
     def end_run(self, run: Run) -> None:
         """Let go of what is open for a run; its session in the group is over a while later."""

@@ -35,6 +35,8 @@ class Marker(msgspec.Struct, frozen=True):
     positions: dict[str, dict[int, int]] = {}
     done: dict[str, int] = {}
     """By task, a later batch that it has written already."""
+    changelogs: tuple[str, ...] = ()
+    """The topics that were made for stores, of earlier runs, too: they go when the application is forgotten."""
 
 
 class TaskMarker(msgspec.Struct, frozen=True):

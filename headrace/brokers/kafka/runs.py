@@ -72,12 +72,12 @@ class Runs:
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
-    def begin(self, application_id: str, lineage: str, *, exactly_once: bool) -> Run:
+    def begin(self, application_id: str, lineage: str, *, exactly_once: bool, changelogs: Iterable[str]) -> Run:
         """Begin a run of an application: from now on no earlier one can write."""
         self.end(application_id)
         producer = Transactions(self._connection, application_id, application_id if exactly_once else None)
         group = join(self._connection, application_id, commits_topic(application_id))
-        marker = _next_run(self._settled(application_id), lineage)
+        marker = _next_run(self._settled(application_id), lineage, changelogs)
         run = Run(application_id, marker.run, lineage)
         session = Session(run, producer, group, marker)
         self._write(session, marker, (), {}, lambda topic: 1)
@@ -102,17 +102,20 @@ class Runs:
         self._sessions.clear()
 
     def forget(self, application_id: str) -> None:
-        """Forget an application: fence what runs of it, then delete its internal topics and its offsets."""
+        """Forget an application: fence what runs of it, then delete its internal topics and its offsets.
+
+        The one with the names of the others goes last.
+        """
         self.end(application_id)
-        admin = self._admin()
-        known = topics.all_topics(admin)
-        mine = internal_topics(application_id, known)
-        if commits_topic(application_id) in mine:
+        admin, commits = self._admin(), commits_topic(application_id)
+        known = topics.partition_counts(admin)
+        if commits in known:
             Transactions(self._connection, application_id, application_id)
-            leave_soon(self._connection, application_id, commits_topic(application_id))
-            self._settled(application_id)
-        for name in sorted(mine):
-            topics.delete_topic(admin, name)
+            leave_soon(self._connection, application_id, commits)
+            marker = self._settled(application_id)
+            for name in (*(marker.changelogs if marker else ()), commits):
+                if name in known:
+                    topics.delete_topic(admin, name)
         self._delete_group(application_id)
 
     def _settled(self, application_id: str) -> Marker | None:
@@ -157,7 +160,8 @@ class Runs:
             read.setdefault(topic, {}).update(places)
         session.group.poll(0)
         try:
-            self._write(session, Marker(run.run, run.lineage, batch, read), list(records), positions, partitions)
+            marker = Marker(run.run, run.lineage, batch, read, changelogs=session.marker.changelogs)
+            self._write(session, marker, list(records), positions, partitions)
         except BaseException:
             self.end(run.application_id)
             raise
@@ -199,13 +203,14 @@ class Runs:
         session.producer.send(commits_topic(application_id), 0, [record], lambda topic: 1)
 
 
-def _next_run(last: Marker | None, lineage: str) -> Marker:
+def _next_run(last: Marker | None, lineage: str, changelogs: Iterable[str]) -> Marker:
     """Return the marker of a run that begins."""
     if last is None:
-        return Marker(1, lineage, NO_BATCH)
+        return Marker(1, lineage, NO_BATCH, changelogs=tuple(sorted(changelogs)))
+    made = tuple(sorted({*last.changelogs, *changelogs}))
     if last.lineage != lineage:
-        return Marker(last.run + 1, lineage, NO_BATCH, last.positions)
-    return msgspec.structs.replace(last, run=last.run + 1)
+        return Marker(last.run + 1, lineage, NO_BATCH, last.positions, changelogs=made)
+    return msgspec.structs.replace(last, run=last.run + 1, changelogs=made)
 
 
 def make_topics(
@@ -220,17 +225,3 @@ def make_topics(
             except (TopicError, UnavailableError):
                 if info.name not in topics.all_topics(admin):  # else somebody else was quicker
                     raise
-
-
-def internal_topics(application_id: str, known: Iterable[str]) -> list[str]:
-    """Return the topics that belong to an application and to nobody else.
-
-    >>> internal_topics("a", ["a-commits", "a-x-changelog", "a-b-commits", "a-b-x-changelog", "a-out"])
-    ['a-commits', 'a-x-changelog']
-    """
-    names = set(known)
-    mine = {name for name in names if name.startswith(f"{application_id}-") and name.endswith("-changelog")}
-    others = {name.removesuffix("commits") for name in names if name.endswith("-commits")}
-    longer = tuple(other for other in others if len(other) > len(application_id) + 1)
-    mine = {name for name in mine if not name.startswith(longer)}
-    return sorted(mine | ({commits_topic(application_id)} & names))
