@@ -12,7 +12,9 @@ from headrace.errors import StreamsError
 
 def reset(
     application_id: Annotated[str, typer.Argument(metavar="APPLICATION_ID", help="The application's name.")],
-    state_dir: Annotated[str, typer.Option("--state-dir", metavar="DIR", help="Where its state is.")] = ".headrace",
+    state_dir: Annotated[
+        str, typer.Option("--state-dir", metavar="DIR", envvar="HEADRACE_STATE_DIR", help="Where its state is.")
+    ] = ".headrace",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     address: Address = DEFAULT_ADDRESS,
     kafka_config: KafkaConfig = None,
@@ -21,7 +23,8 @@ def reset(
     """Forget how far an application has read, its stores and its internal topics.
 
     Started again, it begins at the beginning of its topics. What it has written to its output topics stays: delete
-    those with `headrace topics delete`, or its results come twice. An application that runs is left alone.
+    those with `headrace topics delete`, or its results come twice. An application that runs with that state is left
+    alone; one on Kafka that has its state elsewhere is stopped.
     """
     from headrace.brokers.engine import shared
     from headrace.config import StreamsConfig

@@ -112,7 +112,8 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- planning ---------------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
-        return _offset(self._beginnings(self._reading.tasks), self._ids(), 0)
+        begin = self._beginnings(self._reading.tasks)
+        return _offset(begin, begin, self._ids(), 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()  # the limit is ours: it is shared out over partitions by time
@@ -153,7 +154,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             }
         now = max(int(time.time() * 1000), was)
         if new or lost or ends != wanted or (reading.ticking and self._until is None and now - was >= reading.tick_ms):
-            self._planned = _offset({**before, **ends}, {**known, **ids}, now) | {"from": _texts(wanted)}
+            self._planned = _offset(wanted, {**before, **ends}, {**known, **ids}, now)
             return self._planned | ({"notes": notes} if notes else {})
         return start
 
@@ -287,8 +288,8 @@ def batch_of(rows: Sequence[tuple[int, Block | bytes]]) -> pa.RecordBatch:
     )
 
 
-def _offset(positions: Mapping[str, Mapping[int, int]], ids: dict[str, str], now: int) -> dict[str, Any]:
-    return {"topics": _texts(positions), "ids": ids, "now": now}
+def _offset(begin: Positions, end: Positions, ids: dict[str, str], now: int) -> dict[str, Any]:
+    return {"topics": _texts(end), "from": _texts(begin), "ids": ids, "now": now}
 
 
 def _texts(positions: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:

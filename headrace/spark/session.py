@@ -78,6 +78,7 @@ def spark_session(config: StreamsConfig) -> SparkSession:
     """Return a new session for an application; start Spark if this process has none."""
     settings = _settings(config)
     with _lock:
+        _keep_py4j_from_telling()
         if _has_a_useless_jvm():
             stop_session()
         context = SparkContext._active_spark_context or _start(settings)
@@ -251,6 +252,12 @@ def _without_checksums(context: SparkContext) -> None:
     root = context._jvm.java.net.URI("file:///")
     files = getattr(context._jvm, "org.apache.hadoop.fs.FileSystem").get(root, context._jsc.hadoopConfiguration())
     files.setWriteChecksum(False)
+
+
+def _keep_py4j_from_telling() -> None:
+    """Keep py4j from logging what goes to the JVM, as it does where everything is logged: there may be passwords."""
+    logger = logging.getLogger("py4j")
+    logger.setLevel(max(logger.level, logging.INFO))
 
 
 def _silence_py4j() -> None:

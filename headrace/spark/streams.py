@@ -277,6 +277,7 @@ class Streams:
                     if self._is_outdated:
                         _log.info("%s: there are more topics or partitions to read", self._config.application_id)
                         self._prepared = prepare(self._topology, self._config, self._folder)
+                        self._started_from = self._beginnings(self._prepared)
                         self._is_outdated = False
                     self._running = self._launch()
                 except Exception as failed:  # the broker may still be down

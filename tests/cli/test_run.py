@@ -139,6 +139,12 @@ def test_reset_of_what_is_not_there_says_where_it_looked() -> None:
     assert "there is nothing of application 'nobody' in" in outcome.errors
 
 
+def test_reset_looks_where_the_environment_says_that_state_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_STATE_DIR", str(folder / "state"))
+
+    assert f"there is nothing of application 'nobody' in '{folder}/state/nobody'" in headrace("reset", "nobody").errors
+
+
 def test_a_setting_that_is_none_is_refused(application: Path) -> None:
     assert "expected NAME=VALUE, got 'x'" in headrace("run", "words:app", "--set", "x").errors
     assert "there is no such setting" in headrace("run", "words:app", "--set", "master_=x").errors

@@ -4,12 +4,14 @@ Tests carry `pytest.mark.xdist_group("kafka")`, so that one worker has them all 
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.dev.kafka_broker import DevBroker, free_port
 from tests.kafka.naming import unique
+from tests.kafka.places import OnKafka
 from tests.kafka.secured import SecuredBroker, secured_broker
 
 # A broker that was killed comes back as soon as the controller has given up its predecessor. Compaction is soon, and so
@@ -54,3 +56,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
     """Run a broker with TLS, SASL and ACLs."""
     with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
         yield secured
+
+
+@pytest.fixture
+def place(tmp_path: Path, kafka: DevBroker) -> OnKafka:
+    """Have an application on the broker."""
+    return OnKafka(tmp_path, kafka)

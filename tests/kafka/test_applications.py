@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -16,7 +15,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from headrace import (
     Streams,
     StreamsBuilder,
-    StreamsConfig,
     StreamsError,
     StreamsState,
     StreamThreadExceptionResponse,
@@ -26,40 +24,10 @@ from headrace import (
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TaskError, UnavailableError
 from headrace.partitioning import partition_of
-from tests.kafka.naming import unique
-from tests.spark.applications import Place, caught_up, still_runs, wait_for
+from tests.kafka.places import OnKafka
+from tests.spark.applications import caught_up, still_runs, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
-
-
-class OnKafka(Place):
-    """An application and topics of its own on a broker."""
-
-    def __init__(self, folder: Path, kafka: DevBroker) -> None:
-        self.name = unique("app")
-        super().__init__(folder, {"application_id": self.name, "bootstrap_servers": kafka.address})
-        self.lines, self.counts = f"{self.name}-lines", f"{self.name}-counts"
-
-    def word_count(self, **settings: Any) -> Streams:
-        builder = StreamsBuilder()
-        words = builder.stream(self.lines, value_serde=serdes.String).flat_map_values(str.split)
-        counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="words")
-        counts.to_stream().to(self.counts, value_serde=serdes.Long)
-        own = {name: getattr(self.config, name) for name in self.config.model_fields_set}
-        return Streams(builder.build(), StreamsConfig(**{**own, **settings}))
-
-    def counted(self) -> dict[str, int]:
-        """Return the last count of each word."""
-        return {word: count for word, count, _ in self.read(self.counts, serdes.Long)}
-
-    def wait_for_counts(self, expected: dict[str, int]) -> None:
-        """What is committed shows a moment later."""
-        wait_for(lambda: self.counted() == expected, f"{expected}", 20, every=0.1)
-
-
-@pytest.fixture
-def place(tmp_path: Path, kafka: DevBroker) -> OnKafka:
-    return OnKafka(tmp_path, kafka)
 
 
 def test_what_is_there_is_processed_once_over_several_starts(place: OnKafka) -> None:
@@ -230,18 +198,12 @@ def test_at_least_once_writes_without_a_transaction(place: OnKafka) -> None:
         assert broker.end_offsets(place.counts) == {0: 4}
 
 
-def delete_records(place: OnKafka, before: int) -> None:
-    admin = AdminClient({"bootstrap.servers": place.config.broker_address})
-    for future in admin.delete_records([TopicPartition(place.lines, 0, before)]).values():
-        future.result(30)
-
-
 def test_records_that_were_deleted_unread_are_an_error(place: OnKafka) -> None:
     place.create(place.lines)
     place.produce(place.lines, (None, "a", 1000))
     place.word_count().run(until_caught_up=True)
     place.produce(place.lines, (None, "b", 1001), (None, "c", 1002), (None, "d", 1003))
-    delete_records(place, 3)
+    place.delete_records(3)
 
     with pytest.raises(
         StreamsError, match=rf"topic '{place.lines}', partition 0: offsets 1 to 2 are gone.*on_data_loss"
@@ -254,7 +216,7 @@ def test_or_are_told_and_left_out(place: OnKafka, caplog: pytest.LogCaptureFixtu
     place.produce(place.lines, (None, "a", 1000))
     place.word_count().run(until_caught_up=True)
     place.produce(place.lines, (None, "b", 1001), (None, "c", 1002), (None, "d", 1003))
-    delete_records(place, 3)
+    place.delete_records(3)
 
     place.word_count(on_data_loss="continue").run(until_caught_up=True)
 

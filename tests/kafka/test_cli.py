@@ -169,3 +169,38 @@ def test_the_environment_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert headrace("topics", "list").errors == (
         'error: HEADRACE_KAFKA: expected a JSON object such as {"security.protocol": "SSL"}\n'
     )
+
+
+def test_an_application_is_run_and_reset(kafka: DevBroker, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = unique("app")
+    (folder / "words.py").write_text(
+        f"""
+from headrace import StreamsBuilder, serdes
+
+def build():
+    builder = StreamsBuilder()
+    lines = builder.stream("{name}-lines", value_serde=serdes.String)
+    lines.group_by(lambda key, line: line, value_serde=serdes.String).count(store="lines").to_stream().to(
+        "{name}-counts", value_serde=serdes.Long
+    )
+    return builder.build()
+""",
+        encoding="utf-8",
+    )
+    (folder / "client.properties").write_text("session.timeout.ms=6000\n", encoding="utf-8")
+    monkeypatch.setenv("HEADRACE_STATE_DIR", str(folder / "state"))
+    headrace("topics", "create", f"{name}-lines")
+    headrace("produce", f"{name}-lines", given="tea\ncake\n")
+    command = ["run", "words:build", "--until-caught-up", "--application-id", name, "--kafka-config"]
+
+    for _ in range(2):
+        ran = run(*command, "client.properties")
+        assert ran.status == 0, ran.errors
+        reset = run("reset", name, "--yes", "--kafka-config", "client.properties")
+        assert (reset.status, reset.output) == (0, f"reset application '{name}'\n"), reset.errors
+        left = [line.split("\t")[0] for line in headrace("topics", "list").output.splitlines()]
+        assert sorted(topic for topic in left if topic.startswith(name)) == [f"{name}-counts", f"{name}-lines"]
+        assert not (folder / "state" / name / "checkpoint").exists()
+
+    counts = headrace("consume", f"{name}-counts", "--value-serde", "Long", "--print", "key,value").output
+    assert sorted(counts.splitlines()) == ["cake\t1", "cake\t1", "tea\t1", "tea\t1"]

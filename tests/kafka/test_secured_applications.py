@@ -37,7 +37,7 @@ class Counting:
         allow("ann", AclOperation.READ, self.name, ResourceType.GROUP)
         self.secured.allow_transactions("ann", self.name)
 
-    def app(self, **settings: Any) -> Streams:
+    def app(self, kafka: dict[str, Any] | None = None) -> Streams:
         builder = StreamsBuilder()
         counts = builder.stream(self.lines, value_serde=serdes.String).group_by_key().count(store="words")
         counts.to_stream().to(self.counts, value_serde=serdes.Long)
@@ -46,7 +46,7 @@ class Counting:
             bootstrap_servers=self.secured.address,
             state_dir=self.folder,
             master="local[*]",
-            kafka=self.secured.settings("ann", **settings),
+            kafka=kafka or self.secured.settings("ann"),
         )
         return Streams(builder.build(), config)
 
@@ -69,8 +69,42 @@ def test_who_may_do_what_it_needs_runs(counting: Counting) -> None:
     wait_for(lambda: counting.written() == 1, "the count", 20, every=0.1)
 
 
+@pytest.mark.parametrize("login", ["PLAIN", "OAUTHBEARER", "oauth_cb"])
+def test_however_it_logs_in(counting: Counting, login: str) -> None:
+    counting.allow_all_but_writing()
+    counting.secured.allow("ann", AclOperation.WRITE, counting.counts)
+    secured = counting.secured
+    by_function = login == "oauth_cb"
+
+    app = counting.app(secured.with_token_of_a_function("ann") if by_function else secured.settings("ann", login))
+    app.run(until_caught_up=True)
+
+    wait_for(lambda: counting.written() == 1, "the count", 20, every=0.1)
+
+
+def test_a_topic_that_may_not_be_seen_is_not_taken_for_missing(counting: Counting) -> None:
+    with pytest.raises(
+        HeadraceError, match=f"allows Read or Write, or Create if there is none, on topic '{counting.lines}'"
+    ):
+        counting.app().run(until_caught_up=True)
+
+
+def test_a_reset_says_what_it_may_not_do(counting: Counting) -> None:
+    counting.allow_all_but_writing()
+    counting.secured.allow("ann", AclOperation.WRITE, counting.counts)
+    app = counting.app(counting.secured.settings("ann", **{"session.timeout.ms": "6000"}))
+    app.run(until_caught_up=True)
+    for topic in counting.internal:
+        counting.secured.allow("ann", AclOperation.DELETE, topic)
+
+    with pytest.raises(HeadraceError, match=f"ACL that allows Delete on group '{counting.name}'"):
+        app.clean_up()
+    counting.secured.allow("ann", AclOperation.DELETE, counting.name, ResourceType.GROUP)
+    app.clean_up()
+
+
 def test_a_wrong_password_is_told_and_nothing_is_written(counting: Counting) -> None:
-    app = counting.app(**{"sasl.password": "wrong-4713"})
+    app = counting.app(counting.secured.settings("ann", **{"sasl.password": "wrong-4713"}))
 
     with pytest.raises(HeadraceError, match="did not accept the login") as raised:
         app.run(until_caught_up=True)

@@ -44,12 +44,7 @@ def test_who_is_known_gets_in(secured: SecuredBroker, mechanism: str) -> None:
 
 
 def test_a_token_may_come_from_a_function(secured: SecuredBroker) -> None:
-    settings = secured.settings("admin", "OAUTHBEARER")
-    unsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiIsImV4cCI6NDEwMjQ0NDgwMCwiaWF0IjoxfQ."
-    del settings["enable.sasl.oauthbearer.unsecure.jwt"]
-    settings["oauth_cb"] = lambda config: (unsigned, 4102444800.0)
-
-    with connect(secured.address, **settings) as broker:
+    with connect(secured.address, **secured.with_token_of_a_function("admin")) as broker:
         assert isinstance(broker.topics(), dict)
 
 

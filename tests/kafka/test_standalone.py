@@ -13,7 +13,7 @@ import pytest
 from headrace.dev.kafka_broker import DevBroker, free_port
 from headrace.spark.java import find_java
 from tests.cli.running import COMMAND
-from tests.kafka.test_applications import OnKafka
+from tests.kafka.places import OnKafka
 
 pytestmark = [
     pytest.mark.slow,

@@ -48,6 +48,11 @@ def test_a_batch_reads_what_came_since_the_last(query: Query) -> None:
     assert query.batch() == {("in", 0): (3, 5)}
 
 
+def test_the_first_batch_may_have_nothing_to_read(query: Query) -> None:
+    assert query.plan() == query.offset
+    assert query.read(query.offset) == {}  # Spark has no batch before it to compare with
+
+
 def test_a_topic_that_comes_later_begins_at_its_end_of_that_moment(query: Query, broker: LocalBroker) -> None:
     broker.create_topic("later", 1)
     query.add("later", 2)

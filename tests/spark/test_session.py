@@ -1,6 +1,7 @@
 """Spark as it is started for the user: with nothing set up, in silence, and gone when the process is."""
 
 import json
+import logging
 import os
 import select
 import signal
@@ -22,6 +23,18 @@ TOOLS = ("bash", "cat", "chmod", "dirname", "env", "head", "ls", "ps", "readlink
 
 def config(**settings: Any) -> StreamsConfig:
     return StreamsConfig(application_id="app", **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_what_goes_to_the_jvm_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = logging.getLogger("py4j")
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    monkeypatch.setattr(logging.getLogger(), "level", logging.DEBUG)
+
+    spark_session(config(master="local[*]"))
+
+    assert not logger.isEnabledFor(logging.DEBUG)
 
 
 # -- what is refused before anything starts ---------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from headrace.brokers.kafka.markers import Marker, Markers, commits_topic
 from headrace.brokers.kafka.membership import join, leave_soon
 from headrace.brokers.kafka.tasks import KafkaPermit
 from headrace.brokers.kafka.transactions import STEP, Transactions, superseded
-from headrace.brokers.kafka.wording import explained
+from headrace.brokers.kafka.wording import explained, not_allowed
 from headrace.errors import StreamsError, TopicError, UnavailableError
 
 _NOT_YET = (  # for a moment: the broker has just started, the group has moved, or its last member is to be given up
@@ -136,6 +136,9 @@ class Runs:
                 code = error.args[0].code()
                 if code == KafkaError.GROUP_ID_NOT_FOUND:
                     return
+                if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    where = f"cannot {doing} at {self._connection.address}"
+                    raise not_allowed(self._connection, where, f"Delete on group '{application_id}'") from None
                 if code not in _NOT_YET or time.monotonic() > until:
                     raise explained(error.args[0], self._connection, doing) from None
             time.sleep(STEP)
@@ -217,11 +220,11 @@ def make_topics(
     admin: Admin, wanted: Iterable[TopicInfo], replication_factor: int, settings: Mapping[str, str] | None = None
 ) -> None:
     """Create the topics that are missing."""
-    known = topics.all_topics(admin)
+    known = topics.partition_counts(admin)
     for info in wanted:
         if info.name not in known:
             try:
                 topics.create_topic(admin, info, replication_factor=replication_factor, settings=settings)
-            except (TopicError, UnavailableError):
-                if info.name not in topics.all_topics(admin):  # else somebody else was quicker
+            except (TopicError, UnavailableError):  # it may be there: somebody was quicker, or it may not be seen
+                if topics.described(admin, info.name, "Read or Write, or Create if there is none,") is None:
                     raise

@@ -80,7 +80,7 @@ def explained(
         return StreamsError(f"{where}: there is no secure connection ({said}). {check}")
     if code in NOT_ALLOWED:
         what = "the cluster" if topic is None else f"topic '{topic}'"
-        return _not_allowed(connection, where, f"{operation} on {what}")
+        return not_allowed(connection, where, f"{operation} on {what}")
     if code in NO_ANSWER:
         return no_answer(connection, doing, error)
     if code in NOT_READY:
@@ -105,11 +105,12 @@ def explained_in_batch(
         KafkaError.TOPIC_AUTHORIZATION_FAILED: " and ".join(f"Write on topic '{topic}'" for topic in sorted(written)),
     }
     if error.code() in needed:
-        return _not_allowed(connection, f"cannot {doing} at {connection.address}", needed[error.code()])
+        return not_allowed(connection, f"cannot {doing} at {connection.address}", needed[error.code()])
     return explained(error, connection, doing)
 
 
-def _not_allowed(connection: Connection, where: str, needed: str) -> TopicError:
+def not_allowed(connection: Connection, where: str, needed: str) -> TopicError:
+    """Return the error for a client that lacks an ACL."""
     user = connection.settings.get("sasl.username")
     who = f"user {user!r}" if user else "this client"
     return TopicError(f"{where}: {who} is not allowed to. It takes an ACL that allows {needed}")
