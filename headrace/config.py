@@ -282,9 +282,12 @@ def _named(value: Any, example: str, *, functions: bool) -> Named:
     if not isinstance(value, Mapping):
         raise ValueError(f"expected a dict such as {example}")
     for name, setting in value.items():
-        allowed = isinstance(setting, str | int | float | bool) or (functions and callable(setting))
-        if not isinstance(name, str) or not allowed:
-            raise ValueError(f"expected a text, a number or a boolean for each name, got {Named({name: setting})!r}")
+        if not isinstance(name, str):
+            raise ValueError(f"expected names that are texts, got {name!r}")
+        if not (isinstance(setting, str | int | float | bool) or (functions and callable(setting))):
+            # What is in it may be a secret, whatever the name is.
+            kind = type(setting).__name__
+            raise ValueError(f"expected a text, a number or a boolean for each name, got {kind} for '{name}'")
     return Named(value)
 
 

@@ -12,7 +12,7 @@ from headrace.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
-SECRET = re.compile(r"password|secret|key|jaas|token|user\.info", re.IGNORECASE)
+SECRET = re.compile(r"password|secret|key|jaas|token|user\.info|oauthbearer\.config", re.IGNORECASE)
 """What the name of a setting contains when its value is nobody's business."""
 OLDER_NAMES = {
     "cache.max.bytes.buffering": "statestore_cache_max_bytes",
@@ -39,6 +39,8 @@ _METRICS = "metrics are those of Streams.metrics() and of Spark"
 _STORES = "stores are kept in images beside the Python workers, not in RocksDB"
 _SERDES = "give a serde made for it, such as serdes.Windowed(inner, size) or serdes.List(inner)"
 _READING = "what a batch reads is set by max_records_per_batch and commit_interval_ms"
+_ACKS = "records are always acknowledged by all replicas"
+_TLS = "the clients take the highest version of TLS that they and the broker have"
 _COMMITS = "the engine commits offsets and transactions, as processing_guarantee says"
 NO_EFFECT = {
     "acceptable.recovery.lag": _ASSIGNMENT,
@@ -77,6 +79,8 @@ NO_EFFECT = {
     "repartition.purge.interval.ms": "a repartition is a shuffle of Spark, not a topic",
     "rocksdb.config.setter": _STORES,
     "send.buffer.bytes": "the clients call it socket.send.buffer.bytes: give that in kafka",
+    "ssl.enabled.protocols": _TLS,
+    "ssl.protocol": _TLS,
     "state.cleanup.delay.ms": "images of before the machine's last start are deleted when an application starts",
     "state.cleanup.dir.max.age.ms": "images of before the machine's last start are deleted when an application starts",
     "task.assignor.class": _ASSIGNMENT,
@@ -108,6 +112,8 @@ def settings_of(properties: Mapping[str, Any], fields: Iterable[str]) -> dict[st
             settings[names[plain]] = value
         elif reason := _no_effect(plain):
             _log.warning("setting '%s' has no effect: %s", name, reason)
+        elif plain == "acks":
+            _check_acks(name, value)
         elif name in INSTEAD:
             raise ConfigError(f"setting '{name}': there is no such setting here; {INSTEAD[name]}")
         elif name.startswith("spark."):
@@ -132,6 +138,12 @@ def unknown(name: str, known: Iterable[str]) -> str:
 def _no_effect(name: str) -> str | None:
     by_prefix = (reason for prefix, reason in NO_EFFECT_PREFIXES.items() if name.startswith(prefix))
     return NO_EFFECT.get(name) or next(by_prefix, None)
+
+
+def _check_acks(name: str, value: Any) -> None:
+    if str(value).strip() not in ("all", "-1"):
+        raise ConfigError(f"setting '{name}': expected 'all', got '{value}': {_ACKS}")
+    _log.warning("setting '%s' has no effect: %s", name, _ACKS)
 
 
 def _without_client_prefix(name: str) -> str:

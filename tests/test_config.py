@@ -182,6 +182,7 @@ SECRETS = {
     "SSL.KeyStore.Password": "hush-5",
     "access.token": "hush-6",
     "basic.auth.user.info": "hush-7",
+    "sasl.oauthbearer.config": "hush-9",
 }
 
 
@@ -201,11 +202,12 @@ def test_secrets_are_not_shown() -> None:
         SECRETS | {"linger.ms": None},
         SECRETS | {"group.id": "x"},
         {"sasl.password": ["hush"]},
+        {"sasl": {"password": "hush"}},
         [("sasl.password", "hush")],
         '{"sasl.password": "hush"',
         '["sasl.password", "hush"]',
     ],
-    ids=["other-value", "not-a-client-setting", "list-value", "pairs", "bad-json", "json-list"],
+    ids=["other-value", "not-a-client-setting", "list-value", "nested", "pairs", "bad-json", "json-list"],
 )
 def test_secrets_are_not_told_in_a_refusal(given: Any) -> None:
     said = refusal(lambda: config(kafka=given))
@@ -317,11 +319,15 @@ def test_a_timestamp_extractor_may_be_named(extractor: Any) -> None:
         ("num_standby_replicas", -1, "expected at least 0, got -1"),
         ("drop_stores", 5, "got 5"),
         ("spark", {"driver.memory": "4g"}, "begin with 'spark.', got 'driver.memory'. Hint: 'spark.driver.memory'?"),
-        ("spark", {"spark.x": [1]}, "expected a text, a number or a boolean for each name, got {'spark.x': [1]}"),
-        ("spark", {"spark.x": print}, "expected a text, a number or a boolean for each name, got {'spark.x': <built"),
-        ("spark", {5: "x"}, "expected a text, a number or a boolean for each name, got {5: 'x'}"),
+        ("spark", {"spark.x": [1]}, "expected a text, a number or a boolean for each name, got list for 'spark.x'"),
+        (
+            "spark",
+            {"spark.x": print},
+            "a number or a boolean for each name, got builtin_function_or_method for 'spark.x'",
+        ),
+        ("spark", {5: "x"}, "expected names that are texts, got 5"),
         ("spark", 5, 'expected a dict such as {"spark.driver.memory": "4g"}, got 5'),
-        ("kafka", {"linger.ms": None}, "expected a text, a number or a boolean for each name, got {'linger.ms': None}"),
+        ("kafka", {"linger.ms": None}, "expected a text, a number or a boolean for each name, got NoneType for 'li"),
         ("kafka", {"group.id": "x"}, "expected settings of the clients, got 'group.id'. Hint: that is application_id"),
         ("kafka", {"bootstrap.servers": "x"}, "got 'bootstrap.servers'. Hint: that is bootstrap_servers"),
         *[
@@ -534,6 +540,8 @@ def test_values_may_be_texts_as_in_a_file_of_properties() -> None:
         ("topic.retention.ms", "repartitions are shuffles of Spark"),
         ("restore.consumer.max.poll.records", "state is restored from Spark's checkpoint"),
         ("consumer.max.poll.records", "what a batch reads is set by max_records_per_batch and commit_interval_ms"),
+        ("ssl.protocol", "the clients take the highest version of TLS that they and the broker have"),
+        ("consumer.ssl.enabled.protocols", "the clients take the highest version of TLS that they and the broker have"),
         ("producer.transactional.id", "the engine commits offsets and transactions, as processing_guarantee says"),
     ],
 )
@@ -545,6 +553,27 @@ def test_a_property_without_a_meaning_here_is_logged(name: str, reason: str, cap
     assert [
         record.getMessage().startswith(f"setting '{name}' has no effect: {reason}") for record in caplog.records
     ] == [True]
+
+
+@pytest.mark.parametrize("name", ["acks", "producer.acks"])
+@pytest.mark.parametrize("value", ["all", "-1", -1])
+def test_the_acks_that_are_always_so_are_logged(name: str, value: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        settings = StreamsConfig.from_properties({"application.id": "app", name: value})
+
+    assert settings == config()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"setting '{name}' has no effect: records are always acknowledged by all replicas"
+    ]
+
+
+@pytest.mark.parametrize("value", ["1", 0])
+def test_fewer_acks_are_refused(value: Any) -> None:
+    said = refusal(lambda: StreamsConfig.from_properties({"application.id": "app", "producer.acks": value}))
+
+    assert said == (
+        f"setting 'producer.acks': expected 'all', got '{value}': records are always acknowledged by all replicas"
+    )
 
 
 KAFKA_STREAMS_4_3 = """

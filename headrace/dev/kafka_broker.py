@@ -5,6 +5,7 @@ What it keeps is in one folder: `server.properties`, written at every start, `da
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
@@ -79,6 +80,7 @@ class DevBroker:
         self._listeners = {"PLAINTEXT": port, **(listeners or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
+        self._begin = 0  # of this start, in the log
 
     @property
     def pid(self) -> int | None:
@@ -104,7 +106,7 @@ class DevBroker:
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.log_file, "ab") as log:
             self._lock(log.fileno())
-            begin = log.tell()
+            self._begin = log.tell()
             properties = self._write_properties()
             if not (self.folder / "data" / "meta.properties").exists():
                 self._format(command, properties, log.fileno())
@@ -117,7 +119,7 @@ class DevBroker:
             )
         self._watchdog = _watch(self._process.pid)
         try:
-            self._wait_until_ready(begin)
+            self._wait_until_ready()
         except BaseException:
             self.stop()
             raise
@@ -128,7 +130,7 @@ class DevBroker:
         if self._process is None:
             return
         status = self._process.wait()
-        raise HeadraceError(f"the broker at {self.address} ended with status {status}: {self._last_words(0)}")
+        raise HeadraceError(f"the broker at {self.address} ended with status {status}: {self._last_words()}")
 
     def stop(self) -> None:
         """Stop the broker as it should be, or kill it when it takes too long."""
@@ -211,7 +213,6 @@ class DevBroker:
     def _format(self, command: list[str], properties: Path, log: int) -> None:
         cluster = uuid4().hex[:22]
         format_storage = ["kafka.tools.StorageTool", "format", "--config", str(properties), "--cluster-id", cluster]
-        begin = self.log_file.stat().st_size
         done = subprocess.run(
             [*command, *format_storage],
             stdin=subprocess.DEVNULL,
@@ -221,9 +222,9 @@ class DevBroker:
             check=False,
         )
         if done.returncode:
-            raise HeadraceError(f"cannot set up a broker in '{self.folder}': {self._last_words(begin)}")
+            raise HeadraceError(f"cannot set up a broker in '{self.folder}': {self._last_words()}")
 
-    def _wait_until_ready(self, begin: int) -> None:
+    def _wait_until_ready(self) -> None:
         from confluent_kafka import KafkaException
 
         from headrace.brokers.kafka.connection import Connection
@@ -236,14 +237,14 @@ class DevBroker:
                     return
             if time.monotonic() > end:
                 raise HeadraceError(
-                    f"the broker did not answer at {self.address} within {_READY_SECONDS} s: {self._last_words(begin)}"
+                    f"the broker did not answer at {self.address} within {_READY_SECONDS} s: {self._last_words()}"
                 )
-        raise HeadraceError(f"the broker in '{self.folder}' did not start: {self._last_words(begin)}")
+        raise HeadraceError(f"the broker in '{self.folder}' did not start: {self._last_words()}")
 
-    def _last_words(self, begin: int) -> str:
-        """Return what the log has to say about a failure, since a position in it."""
+    def _last_words(self) -> str:
+        """Return what the log has to say about a failure since the start: errors of earlier runs are in it, too."""
         with open(self.log_file, "rb") as log:
-            log.seek(begin)
+            log.seek(self._begin)
             lines = log.read().decode(errors="replace").splitlines()
         marks = (" ERROR ", "Exception")
         said = next((line.strip() for line in lines if any(mark in line for mark in marks)), "")
@@ -269,18 +270,31 @@ def free_port() -> int:
 
 
 def _check_port(port: int) -> None:
-    if not _is_free(port):
-        raise ConfigError(f"port {port} is in use by another program. Give another one with --port")
+    try:
+        _bind(port)
+    except PermissionError:
+        reason = "may not be used: ports below 1024 mostly need root"
+    except OSError as error:
+        in_use = error.errno == errno.EADDRINUSE
+        reason = "is in use by another program" if in_use else f"cannot be used: {error.strerror}"
+    else:
+        return
+    raise ConfigError(f"port {port} {reason}. Give another one with --port")
 
 
 def _is_free(port: int) -> bool:
+    try:
+        _bind(port)
+    except OSError:
+        return False
+    return True
+
+
+def _bind(port: int) -> None:
+    """Listen at a port for a moment."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before may linger
-        try:
-            tried.bind((HOST, port))
-        except OSError:
-            return False
-        return True
+        tried.bind((HOST, port))
 
 
 def _watch(pid: int) -> subprocess.Popen[bytes]:

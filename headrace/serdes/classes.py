@@ -41,7 +41,8 @@ def to_dict(of: Any, *, json: bool = False) -> Callable[[Any], Any]:
     {'id': 7}
     """
     if _is_pydantic(of):
-        return partial(of.model_dump, mode="json") if json else of.model_dump
+        # By alias, as it is read.
+        return partial(of.model_dump, mode="json" if json else "python", by_alias=True)
     return msgspec.to_builtins if json else partial(msgspec.to_builtins, builtin_types=_KEPT)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from headrace.records import Headers
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _WHO = "serdes.Protobuf"
 _BUILT_IN = ("google/protobuf/", "google/type/", "confluent/")
+_TIMESTAMP, _DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
+_EPOCH, _SECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1)
 
 
 class ProtobufSerde(Serde[Any]):
@@ -28,7 +31,8 @@ class ProtobufSerde(Serde[Any]):
     >>> serde.serialize("names", StringValue(value="tea"))
     b'\\x00\\x00\\x00\\x00\\x01\\x02\\x0e\\n\\x03tea'
 
-    Values are messages; with ``type=dict`` they are dicts of a message's fields, with another `type` its instances.
+    Values are messages; with ``type=dict`` they are dicts of a message's fields, with another `type` its instances, in
+    which a ``Timestamp`` is a datetime in UTC and a ``Duration`` a timedelta.
 
     Before the data stands where the message is in its file, as Confluent's serializers have it. What is read is read as
     the given class, by the numbers of the fields.
@@ -68,7 +72,7 @@ class ProtobufSerde(Serde[Any]):
             if not prefix:
                 prefix = self._prefix(topic)
             if of is not None:
-                value = message(**(value if of is dict else convert(value)))
+                value = message(**(value if of is dict else _without_times(convert(value))))
             elif not isinstance(value, message):
                 raise TypeError("not such a message")
             # Keys that are equal must have equal bytes, whatever the order in a map.
@@ -87,7 +91,7 @@ class ProtobufSerde(Serde[Any]):
             value = read(data[_end_of_indexes(data) :])
             if of is None:
                 return value
-            return _fields_of(value) if of is dict else convert(_fields_of(value))
+            return _fields_of(value) if of is dict else convert(_fields_of(value, times=True))
 
         return decode
 
@@ -168,27 +172,55 @@ def _read_number(data: bytes, at: int) -> tuple[int, int]:
     return (number | data[at] << shift) >> 1, at + 1
 
 
-def _fields_of(message: Any) -> Any:
+def _fields_of(message: Any, *, times: bool = False) -> Any:
     """Return a message as a dict: a field that is not set and can tell is None, Google's own types stay messages.
+
+    With `times`, those that are a time or a duration are Python's.
 
     >>> from google.protobuf.wrappers_pb2 import StringValue
     >>> _fields_of(StringValue(value="tea"))
     {'value': 'tea'}
     """
-    return {field.name: _field_of(message, field) for field in message.DESCRIPTOR.fields}
+    return {field.name: _field_of(message, field, times) for field in message.DESCRIPTOR.fields}
 
 
-def _field_of(message: Any, field: Any) -> Any:
+def _field_of(message: Any, field: Any, times: bool) -> Any:
     value, kind = getattr(message, field.name), field.message_type
     if field.has_presence:
-        return _entry_of(value, kind) if message.HasField(field.name) else None
+        return _entry_of(value, kind, times) if message.HasField(field.name) else None
     if kind is not None and kind.GetOptions().map_entry:
         kind = kind.fields_by_name["value"].message_type
-        return {key: _entry_of(entry, kind) for key, entry in value.items()}
+        return {key: _entry_of(entry, kind, times) for key, entry in value.items()}
     if kind is None and isinstance(value, int | float | str | bytes):
         return value
-    return [_entry_of(entry, kind) for entry in value]
+    return [_entry_of(entry, kind, times) for entry in value]
 
 
-def _entry_of(value: Any, kind: Any) -> Any:
-    return value if kind is None or kind.file.name.startswith(_BUILT_IN) else _fields_of(value)
+def _entry_of(value: Any, kind: Any, times: bool) -> Any:
+    if kind is None:
+        return value
+    if times and kind.full_name == _TIMESTAMP:
+        return value.ToDatetime(UTC)
+    if times and kind.full_name == _DURATION:
+        return value.ToTimedelta()
+    return value if kind.file.name.startswith(_BUILT_IN) else _fields_of(value, times=times)
+
+
+def _without_times(value: Any) -> Any:
+    """Return fields with times as the dicts of their messages: Protobuf takes Python's in some places, not in maps.
+
+    >>> _without_times({"at": datetime(1969, 12, 31, 23, 59, 58, 500000), "took": timedelta(seconds=-1.5)})
+    {'at': {'seconds': -2, 'nanos': 500000000}, 'took': {'seconds': -1, 'nanos': -500000000}}
+    """
+    if isinstance(value, dict):
+        return {name: _without_times(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_times(inner) for inner in value]
+    if isinstance(value, datetime):
+        seconds, rest = divmod((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH, _SECOND)
+        return {"seconds": seconds, "nanos": rest.microseconds * 1000}
+    if isinstance(value, timedelta):
+        sign = -1 if value < timedelta() else 1  # a Duration has it on both parts
+        seconds, rest = divmod(abs(value), _SECOND)
+        return {"seconds": sign * seconds, "nanos": sign * rest.microseconds * 1000}
+    return value

@@ -42,6 +42,29 @@ def test_a_setting_of_java_is_told_from_ours(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "instead", "value"),
+    [
+        ("buffer.memory", "queue.buffering.max.kbytes", 32768),
+        ("compression.zstd.level", "compression.level", 3),
+        ("default.api.timeout.ms", "socket.timeout.ms", 60000),
+        ("fetch.max.wait.ms", "fetch.wait.max.ms", 500),
+        ("max.block.ms", "socket.timeout.ms", 60000),
+        ("max.request.size", "message.max.bytes", 1048576),
+    ],
+)
+def test_a_setting_of_java_that_has_another_name_here_gets_it(name: str, instead: str, value: int) -> None:
+    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' is one of Java's clients. Instead: {instead}"):
+        connect("localhost:9092", **{name: value})
+    assert Connection("localhost:9092", {instead: value}).producer()  # the client library knows it
+
+
+@pytest.mark.parametrize("name", ["ssl.protocol", "ssl.enabled.protocols"])
+def test_the_version_of_tls_is_not_set(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{name}' is one of Java's clients. Instead: none: the clients take the h"):
+        connect("localhost:9092", **{name: "TLSv1.3"})
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"no.such.setting": 1}, 'No such configuration property: "no.such.setting"'),

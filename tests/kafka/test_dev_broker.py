@@ -1,7 +1,9 @@
 """`DevBroker` and `headrace dev broker`: a broker that starts, keeps what it has, and ends."""
 
+import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,6 +81,22 @@ def test_a_port_in_use_is_told(kafka: DevBroker, tmp_path: Path) -> None:
     assert not (tmp_path / "kafka").exists()
 
 
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(errno.EACCES, "may not be used: ports below 1024 mostly need root"), (errno.EADDRNOTAVAIL, "cannot be used: Ca")],
+)
+def test_a_port_that_cannot_be_had_is_told_from_one_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
+) -> None:
+    def bind(tried: socket.socket, address: object) -> None:
+        raise OSError(number, os.strerror(number))  # the system's, for a user who is not root
+
+    monkeypatch.setattr(socket.socket, "bind", bind)
+
+    with pytest.raises(ConfigError, match=f"^port 92 {reason}"):
+        DevBroker(tmp_path / "kafka", 92).start()
+
+
 def test_a_folder_in_use_is_told(kafka: DevBroker) -> None:
     with pytest.raises(ConfigError, match=f"another broker uses '{kafka.folder}'"):
         DevBroker(kafka.folder, free_port()).start()
@@ -132,6 +150,8 @@ def test_the_command_runs_a_broker_until_it_is_stopped(tmp_path: Path, ending: s
 
 
 def test_the_command_tells_when_its_broker_has_died(tmp_path: Path) -> None:
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "kafka" / "broker.log").write_text("[main] ERROR kafka.Kafka - of an earlier run\n")
     running = started("dev", "broker", "--port", str(free_port()), "--folder", str(tmp_path / "kafka"))
     assert running.stdout is not None
     running.stdout.readline()
@@ -142,6 +162,7 @@ def test_the_command_tells_when_its_broker_has_died(tmp_path: Path) -> None:
 
     assert (running.returncode, errors.count("\n")) == (1, 1)
     assert "ended with status -9" in errors
+    assert "of an earlier run" not in errors
 
 
 # -- jars: the program that fetches them is a script of the test -------------------------------------------------------

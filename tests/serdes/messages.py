@@ -1,9 +1,10 @@
-"""Messages as protoc would make them, from the file shop/orders.proto, which imports shop/items.proto."""
+"""Messages as from protoc, of shop/deliveries.proto, and shop/orders.proto, which imports shop/items.proto."""
 
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import Default, DescriptorPool
+from google.protobuf.duration_pb2 import DESCRIPTOR as DURATION
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import DESCRIPTOR as TIMESTAMP
 
@@ -48,9 +49,26 @@ def _orders(**more_fields: str) -> FileDescriptorProto:
     return file
 
 
-def _class(name: str, orders: FileDescriptorProto, pool: DescriptorPool) -> Any:
-    for file in (TIMESTAMP.serialized_pb, _items().SerializeToString(), orders.SerializeToString()):
-        pool.AddSerializedFile(file)
+def _deliveries() -> FileDescriptorProto:
+    file = FileDescriptorProto(name="shop/deliveries.proto", package="shop", syntax="proto3")
+    file.dependency.extend([TIMESTAMP.name, DURATION.name])
+    delivery = file.message_type.add(name="Delivery")
+    _add(delivery, 1, "at", ".google.protobuf.Timestamp")
+    _add(delivery, 2, "took", ".google.protobuf.Duration")
+    _add(delivery, 3, "tries", ".google.protobuf.Timestamp", label=3)
+    entry = delivery.nested_type.add(name="SeenEntry")
+    entry.options.map_entry = True
+    _add(entry, 1, "key", "string")
+    _add(entry, 2, "value", ".google.protobuf.Timestamp")
+    _add(delivery, 4, "seen", ".shop.Delivery.SeenEntry", label=3)
+    _add(delivery, 5, "next", ".shop.Delivery")
+    return file
+
+
+def _class(name: str, file: FileDescriptorProto, pool: DescriptorPool) -> Any:
+    for needed in (TIMESTAMP.serialized_pb, DURATION.serialized_pb, _items().SerializeToString()):
+        pool.AddSerializedFile(needed)
+    pool.AddSerializedFile(file.SerializeToString())
     return GetMessageClass(pool.FindMessageTypeByName(name))
 
 
@@ -58,5 +76,6 @@ def _class(name: str, orders: FileDescriptorProto, pool: DescriptorPool) -> Any:
 Order = _class("shop.Order", _orders(), Default())
 Order.__module__ = __name__
 Receipt = _class("shop.Payment.Receipt", _orders(), Default())
+Delivery = _class("shop.Delivery", _deliveries(), Default())
 
 NewerOrder = _class("shop.Order", _orders(paid="int64"), DescriptorPool())

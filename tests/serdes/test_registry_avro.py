@@ -162,6 +162,20 @@ def test_classes_are_written_and_read(mock_registry: str, kind: Any) -> None:
     assert serde.deserialize("orders", data) == kind(**TEA)
 
 
+def test_a_model_is_written_by_its_aliases(mock_registry: str) -> None:
+    class Aliased(pydantic.BaseModel):
+        id: int
+        item_name: str = pydantic.Field(alias="item")
+
+    serde = serdes.Avro(ORDER, mock_registry, type=Aliased)
+    order = Aliased(id=7, item="tea")
+
+    data = serde.serialize("orders", order)
+
+    assert data == serdes.Avro(ORDER, mock_registry).serialize("orders", {"id": 7, "item": "tea"})
+    assert serde.deserialize("orders", data) == order
+
+
 def test_types_that_avro_has_stay_what_they_are() -> None:
     @dataclass
     class Payment:

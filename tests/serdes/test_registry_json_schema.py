@@ -59,6 +59,16 @@ def test_classes_are_written_and_read(mock_registry: str, kind: Any) -> None:
     assert serde.deserialize("orders", b'\x00\x00\x00\x00\x01{"id":7}') == kind(id=7)
 
 
+def test_a_model_is_written_by_its_aliases(mock_registry: str) -> None:
+    class Aliased(pydantic.BaseModel):
+        number: int = pydantic.Field(alias="id")
+
+    serde = serdes.JsonSchema(ORDER, mock_registry, type=Aliased)
+
+    assert serde.serialize("orders", Aliased(id=7)) == b'\x00\x00\x00\x00\x01{"id":7}'
+    assert serde.deserialize("orders", b'\x00\x00\x00\x00\x01{"id":7}') == Aliased(id=7)
+
+
 def test_what_is_written_must_be_valid(mock_registry: str) -> None:
     serde = serdes.JsonSchema(json.dumps(ORDER), mock_registry)
 

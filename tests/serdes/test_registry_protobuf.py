@@ -2,8 +2,11 @@
 
 import pickle
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import msgspec
+import pydantic
 import pytest
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -11,10 +14,29 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from headrace import SerializationError, serdes
 from headrace.serdes.registry import Registry
-from tests.serdes.messages import NewerOrder, Order, Receipt
+from tests.serdes.messages import Delivery, NewerOrder, Order, Receipt
 
 WHERE = SerializationContext("orders", MessageField.VALUE)
 TEA = Order(id=7, items=[{"name": "tea"}], counts={"a": 1})
+
+
+EVENING = datetime(2026, 1, 2, 20, 4, 5, 678901, tzinfo=UTC)
+
+
+class Delivered(msgspec.Struct):
+    at: datetime | None = None
+    took: timedelta | None = None
+    tries: list[datetime] = []
+    seen: dict[str, datetime] = {}
+    next: "Delivered | None" = None
+
+
+class DeliveredModel(pydantic.BaseModel):
+    at: datetime | None = None
+    took: timedelta | None = None
+    tries: list[datetime] = []
+    seen: dict[str, datetime] = {}
+    next: "DeliveredModel | None" = None
 
 
 def client_of(url: str) -> Any:
@@ -89,6 +111,33 @@ def test_messages_can_be_instances_of_a_class(mock_registry: str) -> None:
     ordered = Ordered(7, "quick", [Item("tea")])
 
     assert serde.deserialize("orders", serde.serialize("orders", ordered)) == ordered
+
+
+@pytest.mark.parametrize("kind", [Delivered, DeliveredModel])
+def test_times_of_a_class_are_pythons(mock_registry: str, kind: Any) -> None:
+    serde = serdes.Protobuf(Delivery, mock_registry, type=kind)
+    took = timedelta(seconds=-1.5)
+    delivered = kind(at=EVENING, took=took, tries=[EVENING], seen={"bell": EVENING}, next=kind(at=EVENING))
+
+    data = serde.serialize("deliveries", delivered)
+
+    message: Any = serdes.Protobuf(Delivery, mock_registry).deserialize("deliveries", data)
+    assert (message.at.ToDatetime(UTC), message.took.ToTimedelta()) == (EVENING, took)
+    assert serde.deserialize("deliveries", data) == delivered
+    assert serde.deserialize("deliveries", serde.serialize("deliveries", kind())) == kind()
+
+
+def test_times_are_read_in_utc(mock_registry: str) -> None:
+    serde = serdes.Protobuf(Delivery, mock_registry, type=Delivered)
+    tokyo = EVENING.astimezone(timezone(timedelta(hours=9)))
+
+    read: Any = serde.deserialize("deliveries", serde.serialize("deliveries", Delivered(at=tokyo)))
+    without_zone: Any = serde.deserialize(
+        "deliveries", serde.serialize("deliveries", Delivered(at=EVENING.replace(tzinfo=None)))
+    )
+
+    assert (read.at, read.at.tzinfo) == (EVENING, UTC)
+    assert without_zone.at == EVENING
 
 
 def test_equal_maps_have_equal_bytes(mock_registry: str) -> None:

@@ -38,9 +38,21 @@ OURS = {
 }
 """Settings that Headrace decides, and why."""
 
+_TLS = "none: the clients take the highest version of TLS that they and the broker have"
 JAVA_ONLY = {
+    "buffer.memory": "queue.buffering.max.kbytes, in kilobytes",
+    "compression.gzip.level": "compression.level",
+    "compression.lz4.level": "compression.level",
+    "compression.zstd.level": "compression.level",
+    "default.api.timeout.ms": "socket.timeout.ms",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.block.ms": "socket.timeout.ms",
+    "max.request.size": "message.max.bytes",
+    "partitioner.class": "partitioner= of to and repartition",
     "sasl.jaas.config": "sasl.username and sasl.password",
     "sasl.login.callback.handler.class": "oauth_cb, a function that returns a token and when it ends",
+    "ssl.enabled.protocols": _TLS,
+    "ssl.protocol": _TLS,
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.truststore.location": "ssl.ca.location, a file in PEM",
     "ssl.truststore.password": "ssl.ca.location, a file in PEM",
@@ -84,6 +96,6 @@ def hidden(text: str, settings: Mapping[str, Any]) -> str:
     "wrong password '****'"
     """
     for name, value in settings.items():
-        if value and (SECRET.search(name) or name == "sasl.oauthbearer.config"):
+        if value and SECRET.search(name):
             text = text.replace(str(value), "****")
     return text
