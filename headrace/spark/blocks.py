@@ -39,10 +39,6 @@ class Stretch(msgspec.Struct, array_like=True, tag=4, frozen=True):
     now: int
     """The wall clock of the batch."""
 
-    @property
-    def lane(self) -> str:
-        return f"{self.topic}/{self.partition}"
-
 
 class Tick(msgspec.Struct, array_like=True, tag=5, frozen=True):
     """The time, for a task with punctuations by the wall clock, whether records come or not."""

@@ -255,14 +255,21 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def share_out(stretches: list[tuple[Stretch, list[int]]], readers: int) -> list[list[tuple[Stretch, list[int]]]]:
-    """Give each reader about as much as the others, the largest stretches first."""
-    shares: list[list[tuple[Stretch, list[int]]]] = [[] for _ in range(min(readers, len(stretches)))]
+    """Give each reader about as much as the others, the largest first; all that a task takes stays together."""
+    together: dict[tuple[int, ...], list[tuple[Stretch, list[int]]]] = {}
+    for stretch, tasks in stretches:
+        together.setdefault(tuple(tasks), []).append((stretch, tasks))
+    shares: list[list[tuple[Stretch, list[int]]]] = [[] for _ in range(min(readers, len(together)))]
     sizes = [0] * len(shares)
-    for wanted, tasks in sorted(stretches, key=lambda entry: entry[0].start - entry[0].end):
+    for mine in sorted(together.values(), key=_size, reverse=True):
         smallest = sizes.index(min(sizes))
-        shares[smallest].append((wanted, tasks))
-        sizes[smallest] += wanted.end - wanted.start
+        shares[smallest] += mine
+        sizes[smallest] += _size(mine)
     return shares
+
+
+def _size(stretches: list[tuple[Stretch, list[int]]]) -> int:
+    return sum(stretch.end - stretch.start for stretch, _ in stretches)
 
 
 def batch_of(rows: Sequence[tuple[int, Block | bytes]]) -> pa.RecordBatch:

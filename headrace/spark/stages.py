@@ -64,19 +64,22 @@ def chain(rows: DataFrame, packed: Packed, application: Application, passing: li
 def _stateless(packed: Packed, passing: list[int]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         application, last = packed.application(), 0
-        with StatelessStage(application, _batch_number(application)) as stage:
-            for batch in batches:
-                for task, data in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
-                    last = task
-                    if not application.is_stateless(task):
-                        yield batch_of([(task, data)])
-                        continue
+        orders: dict[int, list[Stretch]] = {}
+        for batch in batches:
+            for task, data in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
+                last = task
+                if application.is_stateless(task):
                     block = decode(data)
                     assert isinstance(block, Stretch)
-                    for sent in stage.run(task, block):
-                        yield batch_of([(to if to >= 0 else passing[task % len(passing)], made) for to, made in sent])
-            if last != FOR_THE_WRITER:
-                raise StreamsError(_CUT_OFF)
+                    orders.setdefault(task, []).append(block)
+                else:
+                    yield batch_of([(task, data)])
+        if last != FOR_THE_WRITER:
+            raise StreamsError(_CUT_OFF)
+        with StatelessStage(application, _batch_number(application)) as stage:
+            for task, stretches in orders.items():
+                for sent in stage.run(task, stretches):
+                    yield batch_of([(to if to >= 0 else passing[task % len(passing)], made) for to, made in sent])
             said = stage.end()
             if said:
                 yield batch_of(said)

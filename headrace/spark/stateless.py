@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter
 
 from headrace.spark.application import Application, Outgoing, TaskInputs, tell
@@ -40,23 +40,24 @@ class StatelessTasks:
         rest: list[tuple[int, Block]] = []
         for to, block in sent:
             if isinstance(block, Input) and self._application.is_stateless(to):
-                for lane in lanes_of([block]):
-                    rest += self.run(to, block, lane)
+                rest += self.run(to, f"{block.topic}:{block.lane}", block.now, lanes_of([block]))
             else:
                 rest.append((to, block))
         return rest
 
-    def run(self, number: int, block: Input | Stretch, lane: Lane) -> list[tuple[int, Block]]:
-        """Process the records of a block, or a page of them; return what is for tasks with state, and for Spark."""
+    def run(self, number: int, origin: str, now: int, lanes: list[Lane]) -> list[tuple[int, Block]]:
+        """Process records, all or a page of them; return what is for tasks with state, and for Spark.
+
+        The origin is a place and the way from there: what has come by one is in order, by two it may overtake itself.
+        """
         application = self._application
         unit, index = application.units[number]
-        task = self._task(unit, index, block.now)
-        causes = task.process_lanes([lane])
+        task = self._task(unit, index, now)
+        causes = task.process_lanes(lanes)
         crash_point("mid-task")
-        # What comes from one place by one way, and so in order; by two ways it may overtake itself.
-        name = f"{number}:{block.topic}:{block.lane}"
+        name = f"{number}:{origin}"
         place = self._sent.get(name, 0)
-        sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, block.now))
+        sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, now))
         self._sent[name] = place + len(sent)
         return self.follow(self._outgoing.send(name, sent))
 
@@ -87,18 +88,25 @@ class StatelessStage:
         self._inputs = TaskInputs(application)
         self._process_seconds = 0.0
 
-    def run(self, number: int, block: Stretch) -> Iterator[list[tuple[int, Block]]]:
-        """Process one block, page by page."""
+    def run(self, number: int, stretches: Sequence[Stretch]) -> Iterator[list[tuple[int, Block]]]:
+        """Process what a task reads: of one stretch page by page, of several all together, in the order of time."""
+        origin, now = ",".join(sorted(stretch.topic for stretch in stretches)) + ":", stretches[0].now
         try:
             with collector_paused():
-                for lane in self._inputs.pages(block):
+                for lanes in self._lanes(stretches):
                     started = perf_counter()
-                    sent = self._tasks.run(number, block, lane)
+                    sent = self._tasks.run(number, origin, now, lanes)
                     self._process_seconds += perf_counter() - started
                     if sent:
                         yield sent
         except Exception as error:
             yield self._fail(error)
+
+    def _lanes(self, stretches: Sequence[Stretch]) -> Iterator[list[Lane]]:
+        if len(stretches) == 1:
+            yield from ([lane] for lane in self._inputs.pages(stretches[0]))
+        else:
+            yield [lane for stretch in stretches for lane in self._inputs.whole(stretch)]
 
     def end(self) -> list[tuple[int, Block]]:
         """Commit what was written, and say what was done, if anything was."""

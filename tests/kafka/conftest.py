@@ -1,6 +1,6 @@
-"""One broker for all tests of Kafka, and one more that asks who one is.
+"""A broker for the tests of Kafka, and another one that asks who one is.
 
-Tests carry `pytest.mark.xdist_group("kafka")`, so that one worker has them all and starts each broker once.
+Tests carry `pytest.mark.xdist_group`, most of them "kafka" or "secured", so that few workers start a broker, each once.
 """
 
 from collections.abc import Iterator

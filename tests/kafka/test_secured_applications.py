@@ -12,7 +12,7 @@ from tests.kafka.naming import unique
 from tests.kafka.secured import PASSWORDS, SecuredBroker
 from tests.spark.applications import wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("secured")]
 
 
 class Counting:
@@ -69,7 +69,7 @@ def test_who_may_do_what_it_needs_runs(counting: Counting) -> None:
     wait_for(lambda: counting.written() == 1, "the count", 20, every=0.1)
 
 
-@pytest.mark.parametrize("login", ["PLAIN", "OAUTHBEARER", "oauth_cb"])
+@pytest.mark.parametrize("login", ["PLAIN", "oauth_cb"])
 def test_however_it_logs_in(counting: Counting, login: str) -> None:
     counting.allow_all_but_writing()
     counting.secured.allow("ann", AclOperation.WRITE, counting.counts)

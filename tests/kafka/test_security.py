@@ -14,7 +14,7 @@ from tests.kafka.certificates import make_certificates
 from tests.kafka.naming import unique
 from tests.kafka.secured import PASSWORDS, SecuredBroker
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("secured")]
 
 Open = Callable[..., Broker]
 

@@ -220,19 +220,19 @@ def test_windowed_keys_are_spread_by_their_keys_alone(place: OnKafka, broker: Ka
         assert found == {(partition, key) for key, partition in expected.items()}
 
 
-@pytest.mark.parametrize("kind", ["gzip", "snappy", "lz4", "zstd"])
-def test_compressed_records_are_read_and_written(place: OnKafka, kafka: DevBroker, kind: str) -> None:
-    place.settings["kafka"] = {"compression.type": kind}
+def test_compressed_records_are_read_and_written(place: OnKafka, kafka: DevBroker) -> None:
+    place.settings["kafka"] = {"compression.type": "zstd"}
     place.create(place.lines)
-    with KafkaBroker(kafka.address, **{"compression.type": kind}) as broker:
-        broker.produce(place.lines, [(b"k", b"tea " * 1_000, 1000)])
+    for kind in ("gzip", "snappy", "lz4", "zstd"):
+        with KafkaBroker(kafka.address, **{"compression.type": kind}) as broker:
+            broker.produce(place.lines, [(b"k", f"{kind} ".encode() * 1_000, 1000)])
 
     place.word_count().run(until_caught_up=True)
 
-    place.wait_for_counts({"tea": 1_000})
+    place.wait_for_counts(dict.fromkeys(("gzip", "snappy", "lz4", "zstd"), 1_000))
     segments = list((kafka.folder / "data").glob(f"{place.counts}-0/*.log"))
     assert segments
-    assert sum(segment.stat().st_size for segment in segments) < 20_000  # a thousand updates of some twenty bytes each
+    assert sum(segment.stat().st_size for segment in segments) < 60_000  # 4,000 updates of some twenty bytes each
 
 
 def test_internal_topics_have_as_many_replicas_as_configured(place: OnKafka) -> None:

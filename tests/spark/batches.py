@@ -124,13 +124,16 @@ class BatchEngine:
 
     def _stateless(self, rows: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         stage = StatelessStage(self.application, 0)
+        orders: dict[int, list[Stretch]] = {}
         for task, data in rows:
             block = decode(data) if self.application.is_stateless(task) else None
             if isinstance(block, Stretch):
-                for sent in stage.run(task, block):
-                    yield from _encoded(sent)
+                orders.setdefault(task, []).append(block)
             else:
                 yield task, data
+        for task, stretches in orders.items():
+            for sent in stage.run(task, stretches):
+                yield from _encoded(sent)
 
     def _next_batch(self, limit: int | None) -> list[tuple[int, bytes]]:
         waiting = []

@@ -28,6 +28,11 @@ def test_no_reader_is_left_without_work() -> None:
     assert share_out([], 4) == []
 
 
+def test_what_one_task_takes_stays_together() -> None:
+    stretches = [(stretch(number, size), [task]) for number, size, task in ((0, 9, 1), (1, 1, 2), (2, 9, 1), (3, 5, 2))]
+    assert sizes(share_out(stretches, 4)) == [6, 18]
+
+
 def test_every_stretch_keeps_its_tasks() -> None:
     stretches = [(stretch(number, number + 1), [number, number + 10]) for number in range(7)]
     shared = [entry for share in share_out(stretches, 3) for entry in share]
