@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from headrace import Streams, StreamsBuilder, StreamsConfig, serdes
 from headrace.dev.kafka_broker import DevBroker
@@ -37,6 +37,13 @@ class OnKafka(Place):
     def wait_for_counts(self, expected: dict[str, int]) -> None:
         """What is committed shows a moment later."""
         wait_for(lambda: self.counted() == expected, f"{expected}", 20, every=0.1)
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Let a topic have so many, and wait until that shows."""
+        admin = AdminClient({"bootstrap.servers": self.config.broker_address})
+        admin.create_partitions([NewPartitions(topic, count)])[topic].result(30)
+        with self.broker() as broker:
+            wait_for(lambda: len(broker.end_offsets(topic)) == count, f"{count} partitions of '{topic}'", 30, every=0.1)
 
     def delete_records(self, before: int) -> None:
         """Let the first records of the lines be gone, as retention would."""

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
 
 from headrace import (
     Streams,
@@ -309,8 +308,7 @@ def test_new_topics_and_partitions_are_found_while_it_runs(place: OnKafka) -> No
         place.create(f"{place.name}-more")
         place.produce(f"{place.name}-more", ("a", "2", 2000))
         wait_for(lambda: values() == {"1", "2"}, "the topic that came")
-        admin = AdminClient({"bootstrap.servers": place.config.broker_address})
-        admin.create_partitions([NewPartitions(place.lines, 2)])[place.lines].result(30)
+        place.add_partitions(place.lines, 2)
         with place.broker() as broker:
             broker.produce(place.lines, [(b"a", b"3", 3000)], partition=1)
         wait_for(lambda: values() == {"1", "2", "3"}, "the partition that came")

@@ -193,14 +193,13 @@ def build():
     headrace("produce", f"{name}-lines", given="tea\ncake\n")
     command = ["run", "words:build", "--until-caught-up", "--application-id", name, "--kafka-config"]
 
-    for _ in range(2):
-        ran = run(*command, "client.properties")
-        assert ran.status == 0, ran.errors
-        reset = run("reset", name, "--yes", "--kafka-config", "client.properties")
-        assert (reset.status, reset.output) == (0, f"reset application '{name}'\n"), reset.errors
-        left = [line.split("\t")[0] for line in headrace("topics", "list").output.splitlines()]
-        assert sorted(topic for topic in left if topic.startswith(name)) == [f"{name}-counts", f"{name}-lines"]
-        assert not (folder / "state" / name / "checkpoint").exists()
+    ran = run(*command, "client.properties")
+    assert ran.status == 0, ran.errors
+    reset = run("reset", name, "--yes", "--kafka-config", "client.properties")
 
+    assert (reset.status, reset.output) == (0, f"reset application '{name}'\n"), reset.errors
+    left = [line.split("\t")[0] for line in headrace("topics", "list").output.splitlines()]
+    assert sorted(topic for topic in left if topic.startswith(name)) == [f"{name}-counts", f"{name}-lines"]
+    assert not (folder / "state" / name / "checkpoint").exists()
     counts = headrace("consume", f"{name}-counts", "--value-serde", "Long", "--print", "key,value").output
-    assert sorted(counts.splitlines()) == ["cake\t1", "cake\t1", "tea\t1", "tea\t1"]
+    assert sorted(counts.splitlines()) == ["cake\t1", "tea\t1"]

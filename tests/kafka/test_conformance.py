@@ -16,7 +16,7 @@ from tests.conformance.engines import OnSpark, without_steps
 from tests.conformance.running import Entry, run
 from tests.conformance.vectors import recorded_scenarios
 
-OF_A_FAMILY = 3
+OF_A_FAMILY = 2
 LONG_ENOUGH = 10
 DAY = 86_400_000
 """A multiple of all sizes of windows, and of the minutes that stores keep together."""

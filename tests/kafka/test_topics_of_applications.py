@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
 
 from headrace import HeadraceError, StreamsBuilder, TumblingWindows, serdes
 from headrace.brokers.kafka.broker import KafkaBroker
@@ -65,8 +64,7 @@ def test_latest_begins_where_topics_end_and_loses_nothing_of_what_comes(place: O
         wait_for(lambda: has_begun(f"{place.name}-more"), "the topic that came", every=0.5)
         place.produce(f"{place.name}-more", ("a", "2", 2002))
         wait_for(lambda: values() == ["1", "2"], "what came into the new topic", every=0.1)
-        admin = AdminClient({"bootstrap.servers": place.config.broker_address})
-        admin.create_partitions([NewPartitions(place.lines, 2)])[place.lines].result(30)
+        place.add_partitions(place.lines, 2)
         with place.broker() as broker:
             broker.produce(place.lines, [(b"a", b"3", 3000)], partition=1)
         wait_for(lambda: values() == ["1", "2", "3"], "the partition that came", every=0.1)
