@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 
+from pyspark import cloudpickle
+
 from headrace.errors import StreamsError
 from headrace.spark.blocks import Report, Stretch, Tick, decode, failure, unpack_failure
 from headrace.spark.identity import first_number, last_number, spark_partition
-from headrace.spark.reader import batch_of, share_out
+from headrace.spark.reader import Reading, batch_of, share_out
 
 
 def stretch(partition: int, size: int) -> Stretch:
@@ -85,3 +87,25 @@ def test_an_exception_that_cannot_travel_arrives_as_text() -> None:
     arrived = unpack_failure(failure(Unpicklable("a", "b")))
     assert isinstance(arrived, StreamsError)
     assert str(arrived) == "Unpicklable: a and b"
+
+
+def test_a_reading_has_one_broker_though_functions_are_among_its_settings() -> None:
+    def token(config: str) -> tuple[str, float]:
+        return "t", 0.0
+
+    reading = Reading(
+        address="localhost:1",
+        settings=cloudpickle.dumps({"oauth_cb": token}),  # type: ignore[no-untyped-call]
+        tasks={},
+        resets={},
+        limit=1,
+        ticking=[],
+        tick_ms=0,
+        last=[],
+        stop_file="",
+        readers=1,
+        goes_on=False,
+    )
+    arrived = Reading.loads(reading.dumps())
+
+    assert arrived.broker is arrived.broker

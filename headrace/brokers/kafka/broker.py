@@ -26,9 +26,8 @@ from headrace.brokers.kafka.topics import Topic
 from headrace.errors import TopicError
 
 _VISIBLE_SECONDS = 5.0
-_INTERNAL_SETTINGS = {
-    "message.timestamp.type": "CreateTime"
-}  # whatever the cluster has: timestamps belong to the state
+# Whatever the cluster's default is: timestamps belong to the state.
+_INTERNAL_SETTINGS = {"message.timestamp.type": "CreateTime"}
 
 
 class KafkaBroker:
