@@ -1,8 +1,6 @@
 """Which topics applications on Kafka read and write, and from where on."""
 
-import pickle
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,12 +9,11 @@ from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TopicError
 from headrace.partitioning import partition_of
-from headrace.spark.reader import Reading
 from tests.kafka.naming import unique
 from tests.kafka.places import OnKafka
 from tests.kafka.transactions import transactional, write
 from tests.spark.applications import caught_up, wait_for
-from tests.spark.planning import Query
+from tests.spark.planning import Query, reading_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
@@ -109,22 +106,10 @@ def test_a_pattern_does_not_mean_what_the_application_keeps_for_itself(place: On
 
 
 @pytest.fixture
-def query(place: OnKafka, broker: KafkaBroker, tmp_path: Path) -> Query:
+def query(place: OnKafka, broker: KafkaBroker) -> Query:
     """Have a reader of the lines."""
     place.create(place.lines)
-    reading = Reading(
-        address=place.config.broker_address,
-        settings=pickle.dumps({}),
-        tasks={place.lines: [[0]]},
-        resets={place.lines: "earliest"},
-        limit=100,
-        ticking=[],
-        tick_ms=0,
-        last=[7],
-        stop_file=str(tmp_path / "stop"),
-        readers=2,
-        goes_on=False,
-    )
+    reading = reading_of(place.config.broker_address, {place.lines: [[0]]})
     return Query(reading, broker)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,22 @@ from headrace.spark.reader import Reading, Share, TopicsReader
 
 Read = dict[tuple[str, int], tuple[int, int]]
 """By topic and partition, the first offset that a batch reads and the one behind the last."""
+
+
+def reading_of(address: str, tasks: dict[str, list[list[int]]], **others: Any) -> Reading:
+    """Return a reading of topics with few records, from their beginning unless told otherwise."""
+    usual: dict[str, Any] = {
+        "settings": pickle.dumps({}),
+        "resets": dict.fromkeys(tasks, "earliest"),
+        "limit": 100,
+        "ticking": [],
+        "tick_ms": 0,
+        "last": [7],
+        "stop_file": "no-such-file",
+        "readers": 2,
+        "goes_on": False,
+    }
+    return Reading(address=address, tasks=tasks, **{**usual, **others})
 
 
 @dataclass

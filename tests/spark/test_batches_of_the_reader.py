@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import pytest
 
 from headrace.brokers import LocalBroker, connect
 from headrace.errors import TopicError
-from headrace.spark.reader import Reading
-from tests.spark.planning import Query
+from tests.spark.planning import Query, reading_of
 
 
 @pytest.fixture
@@ -24,19 +22,7 @@ def broker(tmp_path: Path) -> Iterator[LocalBroker]:
 @pytest.fixture
 def query(broker: LocalBroker, tmp_path: Path) -> Query:
     broker.create_topic("in", 1)
-    reading = Reading(
-        address=f"local:{tmp_path / 'topics.db'}",
-        settings=pickle.dumps({}),
-        tasks={"in": [[0]]},
-        resets={"in": "earliest", "later": "latest"},
-        limit=100,
-        ticking=[],
-        tick_ms=0,
-        last=[7],
-        stop_file=str(tmp_path / "stop"),
-        readers=2,
-        goes_on=False,
-    )
+    reading = reading_of(f"local:{tmp_path / 'topics.db'}", {"in": [[0]]}, resets={"in": "earliest", "later": "latest"})
     return Query(reading, broker)
 
 

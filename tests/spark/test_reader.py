@@ -10,6 +10,7 @@ from headrace.errors import StreamsError
 from headrace.spark.blocks import Report, Stretch, Tick, decode, failure, unpack_failure
 from headrace.spark.identity import first_number, last_number, spark_partition
 from headrace.spark.reader import Reading, batch_of, share_out
+from tests.spark.planning import reading_of
 
 
 def stretch(partition: int, size: int) -> Stretch:
@@ -93,18 +94,10 @@ def test_a_reading_has_one_broker_though_functions_are_among_its_settings() -> N
     def token(config: str) -> tuple[str, float]:
         return "t", 0.0
 
-    reading = Reading(
-        address="localhost:1",
+    reading = reading_of(
+        "localhost:1",
+        {},
         settings=cloudpickle.dumps({"oauth_cb": token}),  # type: ignore[no-untyped-call]
-        tasks={},
-        resets={},
-        limit=1,
-        ticking=[],
-        tick_ms=0,
-        last=[],
-        stop_file="",
-        readers=1,
-        goes_on=False,
     )
     arrived = Reading.loads(reading.dumps())
 
