@@ -10,8 +10,10 @@ import atexit
 import logging
 import os
 import re
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +29,7 @@ from pyspark.sql import SparkSession
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
 from headrace.spark.java import end_java, find_java, python_path, worker_variables
+from headrace.spark.jvm import delete_at_the_end, log_what_threads_die_of, write_files_quickly
 
 LOG_VARIABLE = "HEADRACE_SPARK_LOG"
 LOG_LEVELS = ("off", "error", "warn", "info", "debug")
@@ -55,6 +58,9 @@ _SQL_SETTINGS = {
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
+    # Spark sees few rows, of a block each: to write code for them, in every batch, takes longer than to do without.
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
 }
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -66,6 +72,10 @@ _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptio
 # compiler and the collector of one thread take half of the time that the usual ones take, and start sooner.
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _ONE_THREAD_COLLECTOR = "-XX:+UseSerialGC"
+_SOCKETS = "spark.python.unix.domain.socket"
+_SOCKET_FOLDER = f"{_SOCKETS}.dir"
+_LONGEST_FOLDER = 42
+"""In characters: a unix socket's path has 103 at most where it has the fewest, and 61 of them come after this."""
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _log = logging.getLogger(__name__)
@@ -227,7 +237,8 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
     imports = threading.Thread(target=_import_ahead, name="headrace-imports", daemon=True)
     imports.start()
     conf = SparkConf()
-    for name, value in settings.items():
+    sockets = _sockets(settings["spark.master"])
+    for name, value in {**sockets, **settings}.items():
         conf.set(name, value)
     with _environment(_variables(settings["spark.master"])), _interrupts_as_before():
         try:
@@ -235,23 +246,39 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
         except Exception as error:
             reason = _reason(error)
             stop_session()
+            if sockets:
+                shutil.rmtree(sockets[_SOCKET_FOLDER], ignore_errors=True)
             raise ConfigError(f"Spark does not start: {reason}") from None
     imports.join()
     # Its thread would print a traceback when the JVM ends first, which is how a process ends.
     vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
+    log_what_threads_die_of(context)
+    if sockets:
+        delete_at_the_end(context, sockets[_SOCKET_FOLDER])
     if is_local(settings["spark.master"]):
-        _without_checksums(context)
+        write_files_quickly(context)
     _first.update(settings)
     atexit.register(_at_exit, os.getpid())
     return context
 
 
-def _without_checksums(context: SparkContext) -> None:
-    """Let a checkpoint's file be one file: a kill between it and its checksum would leave two that do not agree."""
-    assert context._jvm is not None
-    root = context._jvm.java.net.URI("file:///")
-    files = getattr(context._jvm, "org.apache.hadoop.fs.FileSystem").get(root, context._jsc.hadoopConfiguration())
-    files.setWriteChecksum(False)
+def _sockets(master: str) -> dict[str, str]:
+    """Let Spark and the workers beside it talk over unix sockets, in a folder that only this user can open.
+
+    `headrace/spark/worker_daemon.py` says what that saves. Workers elsewhere may have no folder with a name so short.
+    """
+    if not is_local(master) or os.name == "nt":
+        return {}
+    usual = tempfile.gettempdir()
+    try:
+        folder = tempfile.mkdtemp(prefix="headrace-", dir=usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
+    except OSError:
+        return {}
+    return {
+        f"{_SOCKETS}.enabled": "true",
+        _SOCKET_FOLDER: folder,
+        "spark.python.daemon.module": "headrace.spark.worker_daemon",
+    }
 
 
 def _keep_py4j_from_telling() -> None:

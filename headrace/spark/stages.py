@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import Row
@@ -24,7 +25,6 @@ from headrace.task.collector import collector_paused, keep_what_there_is
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_HEAD = "epoch long, attempt string, snapshot long, snapshot_parts int, logged_bytes long"
 _CUT_OFF = "a part of a batch has not come to its task, which writes nothing of it"
 _applications: dict[str, Application] = {}
 
@@ -115,8 +115,7 @@ class TaskProcessor(StatefulProcessor):
         self._unfinished: tuple[int, StatefulTask] | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._head = handle.getValueState("head", _HEAD)
-        self._log = handle.getMapState("log", "epoch long, part int", "blob binary")
+        self._log = handle.getMapState("log", "place long", "blob binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         number = int(key[0])
@@ -134,7 +133,7 @@ class TaskProcessor(StatefulProcessor):
             blocks = [decode(block) for block in data]
             if any(isinstance(block, Failure) for block in blocks):
                 return  # some of its records are missing, and the batch will not be
-            task = StatefulTask(application, number, SparkState(self._head, self._log), _batch_number(application))
+            task = StatefulTask(application, number, SparkState(self._log), _batch_number(application))
             sent = task.run([block for block in blocks if isinstance(block, Input | Stretch | Tick)])
             made = list(self._rows(number, sent))
             del data, blocks, sent
@@ -152,28 +151,42 @@ class TaskProcessor(StatefulProcessor):
 
 
 class SparkState:
-    """A task's part of Spark's state store."""
+    """A task's part of Spark's state store.
 
-    def __init__(self, head: Any, log: Any) -> None:
-        self._head, self._log = head, log
+    All of it is one map from numbers to bytes: what Spark does to open another, and for each column, it does anew in
+    every batch, and that takes longer than the task itself.
+    """
+
+    _HEAD = 0
+    _PARTS = 1 << 20
+    """How many numbers an epoch has, half of them for parts below 0; epochs begin with 1."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
 
     def head(self) -> Head | None:
-        found = self._head.get()
-        return None if found is None else Head(*found)
+        found = self._blob(self._HEAD)
+        return None if found is None else msgspec.msgpack.decode(found, type=Head)
 
     def set_head(self, head: Head) -> None:
-        self._head.update(tuple(head))
+        self._log.updateValue((self._HEAD,), (msgspec.msgpack.encode(head),))
 
     def get(self, epoch: int, part: int) -> bytes | None:
-        found = self._log.getValue((epoch, part))
-        return None if found is None else bytes(found[0])
+        return self._blob(epoch * self._PARTS + part)
 
     def put(self, epoch: int, part: int, blob: bytes) -> None:
-        self._log.updateValue((epoch, part), (blob,))
+        self._log.updateValue((epoch * self._PARTS + part,), (blob,))
 
     def remove(self, epoch: int, part: int) -> None:
-        self._log.removeKey((epoch, part))
+        self._log.removeKey((epoch * self._PARTS + part,))
 
     def keys(self) -> Iterator[tuple[int, int]]:
-        for key in self._log.keys():  # noqa: SIM118, it is no dict
-            yield int(key[0]), int(key[1])
+        half = self._PARTS // 2
+        for (place,) in self._log.keys():  # noqa: SIM118, it is no dict
+            if place != self._HEAD:
+                epoch, part = divmod(int(place) + half, self._PARTS)
+                yield epoch, part - half
+
+    def _blob(self, place: int) -> bytes | None:
+        found = self._log.getValue((place,))
+        return None if found is None else bytes(found[0])

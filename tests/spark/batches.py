@@ -1,6 +1,7 @@
 """The engine without Spark: the same plan, stages, epoch log and order of outputs, with dicts where Spark has state."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ from headrace import StreamsConfig, Topology
 from headrace.partitioning import partition_of
 from headrace.spark.application import Application
 from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
-from headrace.spark.epochs import Head
 from headrace.spark.identity import Identity
 from headrace.spark.plan import make_plan
+from headrace.spark.stages import SparkState
 from headrace.spark.stateful import StatefulTask
 from headrace.spark.stateless import StatelessStage
 from headrace.spark.writer import in_order
@@ -20,30 +21,30 @@ from headrace.topology.nodes import SourceNode
 Row = tuple[int, int, bytes | None, bytes | None, Any, int]
 
 
-class DictState:
-    """A task's state in a dict, which counts what Spark would be asked for."""
+class DictState(SparkState):
+    """A task's state, with a dict where Spark has a map."""
 
     def __init__(self) -> None:
-        self.current: Head | None = None
-        self.parts: dict[tuple[int, int], bytes] = {}
+        self.entries: dict[int, bytes] = {}
+        super().__init__(_Map(self.entries))
 
-    def head(self) -> Head | None:
-        return self.current
 
-    def set_head(self, head: Head) -> None:
-        self.current = head
+@dataclass
+class _Map:
+    entries: dict[int, bytes]
 
-    def get(self, epoch: int, part: int) -> bytes | None:
-        return self.parts.get((epoch, part))
+    def getValue(self, key: tuple[int]) -> tuple[bytes] | None:
+        found = self.entries.get(key[0])
+        return None if found is None else (found,)
 
-    def put(self, epoch: int, part: int, blob: bytes) -> None:
-        self.parts[epoch, part] = blob
+    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None:
+        self.entries[key[0]] = value[0]
 
-    def remove(self, epoch: int, part: int) -> None:
-        del self.parts[epoch, part]
+    def removeKey(self, key: tuple[int]) -> None:
+        del self.entries[key[0]]
 
-    def keys(self) -> Iterator[tuple[int, int]]:
-        yield from list(self.parts)
+    def keys(self) -> Iterator[tuple[int]]:
+        return ((key,) for key in list(self.entries))
 
 
 class OverLists(Application):

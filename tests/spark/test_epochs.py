@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import ProcessorStateError
 from headrace.spark import epochs
-from headrace.spark.epochs import EpochLog
+from headrace.spark.epochs import EpochLog, Head
 from headrace.state.image import Changes
 from headrace.state.lmdb_image import LmdbImage
 from tests.spark.batches import DictState
@@ -143,7 +143,7 @@ def test_a_reset_application_finds_an_empty_image(batches: Batches) -> None:
 def test_large_changes_are_cut_into_parts(batches: Batches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(epochs, "_PART_BYTES", 100)
     batches.run({"s": {b"%d" % number: b"x" * 20 for number in range(50)}, "t": {b"a": b"1"}}, cells=3)
-    assert len(batches.state.parts) > 5
+    assert len(batches.state.entries) > 5
 
     batches.check()
     batches.image = LmdbImage(tmp_path / "another host")
@@ -155,7 +155,7 @@ def test_the_log_stays_within_a_small_factor_of_what_is_live(batches: Batches, t
         batches.run({"s": {b"%d" % key: b"%d" % number * 200 for key in range(100)}}, cells=number)
     live = sum(len(key) + len(value) for space in batches.expected.values() for key, value in space.items())
 
-    assert sum(map(len, batches.state.parts.values())) < 4 * live + (2 << 20)
+    assert sum(map(len, batches.state.entries.values())) < 4 * live + (2 << 20)
 
     batches.image = LmdbImage(tmp_path / "another host")
     batches.check()
@@ -171,12 +171,24 @@ def test_a_snapshot_leaves_out_spaces_that_are_no_longer_wanted(batches: Batches
 
     assert log.shorten()
 
-    assert sum(map(len, batches.state.parts.values())) < 1000
+    assert sum(map(len, batches.state.entries.values())) < 1000
+
+
+def test_parts_have_places_of_their_own(batches: Batches) -> None:
+    places = [(1, 0), (1, 1), (2, 0), (2, -1), (2, -2), (3, -1), (10**9, 500_000), (10**9, -500_000)]
+    for number, (epoch, part) in enumerate(places):
+        batches.state.put(epoch, part, b"%d" % number)
+    batches.state.set_head(Head(3, "attempt", 2, 2, 10))
+
+    assert [batches.state.get(epoch, part) for epoch, part in places] == [b"%d" % n for n in range(len(places))]
+    assert sorted(batches.state.keys()) == sorted(places)
+    assert batches.state.head() == Head(3, "attempt", 2, 2, 10)
 
 
 def test_a_missing_part_is_an_error_that_says_what_to_do(batches: Batches, tmp_path: Path) -> None:
     batches.run({"s": {b"a": b"1"}})
-    batches.state.parts.clear()
+    for place in [place for place in batches.state.entries if place]:
+        del batches.state.entries[place]
     batches.image = LmdbImage(tmp_path / "another host")
 
     with pytest.raises(ProcessorStateError, match="headrace reset"):

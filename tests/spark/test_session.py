@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -296,6 +296,7 @@ from headrace.spark.session import spark_session
 
 session = spark_session(StreamsConfig(application_id="app", master="local[1]"))
 print(SparkContext._gateway.proc.pid, flush=True)
+print(session.sparkContext.getConf().get("spark.python.unix.domain.socket.dir"), flush=True)
 forever = sys.argv[1] == "forever"
 
 
@@ -312,9 +313,16 @@ session.range(1).mapInArrow(work, "id long").collect()
 """
 
 
+class Working(NamedTuple):
+    process: "subprocess.Popen[str]"
+    others: list[int]
+    """The ids of its JVM, its worker, and its worker's parent."""
+    sockets: Path
+
+
 @pytest.fixture
-def working(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple["subprocess.Popen[str]", list[int]]]:
-    """Start a process in whose worker a task runs; give it, and the ids of its JVM, worker and worker's parent."""
+def working(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Working]:
+    """Start a process in whose worker a task runs."""
     os.mkfifo(tmp_path / "worker")
     script = tmp_path / "application.py"
     script.write_text(WORKING)
@@ -332,8 +340,9 @@ def working(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple["s
         try:
             assert started.stdout is not None
             others.append(int(started.stdout.readline()))
+            sockets = Path(started.stdout.readline().strip())
             others.extend(map(int, (tmp_path / "worker").read_text().split()))
-            yield started, others
+            yield Working(started, others, sockets)
         finally:
             started.kill()
             for pid in others:
@@ -368,26 +377,26 @@ needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits fo
 @pytest.mark.slow
 @needs_pidfd
 @pytest.mark.parametrize("working", ["forever"], indirect=True)
-def test_nothing_is_left_when_the_process_is_killed(
-    working: tuple["subprocess.Popen[str]", list[int]], tmp_path: Path
-) -> None:
-    started, others = working
+def test_nothing_is_left_when_the_process_is_killed(working: Working, tmp_path: Path) -> None:
+    assert any(working.sockets.glob(".*.sock"))
 
-    started.kill()
+    working.process.kill()
 
-    for pid in others:
+    for pid in working.others:
         wait_for_end(pid)
+    assert not working.sockets.exists()
     assert "INFO SparkContext: Running Spark version" in (tmp_path / "log").read_text()
 
 
 @pytest.mark.slow
 @needs_pidfd
 @pytest.mark.parametrize("working", ["once"], indirect=True)
-def test_nothing_is_left_when_the_process_ends(working: tuple["subprocess.Popen[str]", list[int]]) -> None:
-    started, (jvm, *workers) = working
+def test_nothing_is_left_when_the_process_ends(working: Working) -> None:
+    jvm, *workers = working.others
 
-    assert started.wait(SECONDS) == 0
+    assert working.process.wait(SECONDS) == 0
 
     assert not is_alive(jvm)
     for pid in workers:
         wait_for_end(pid)
+    assert not working.sockets.exists()

@@ -1,0 +1,25 @@
+"""Spark's own daemon, which forks the Python workers, but quiet when Spark goes before them.
+
+Over TCP a worker waits for the rest of what it is to read until its system has acknowledged the beginning: 40 ms,
+several times in a batch. Over unix sockets it does not. But there a worker learns at once that nobody reads what it
+says last, and Spark's daemon prints that as a traceback, in the middle of how an application ends.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from types import SimpleNamespace
+
+from pyspark import daemon
+
+
+def print_exception() -> None:
+    """Print what a worker died of, unless it is that Spark has closed its socket: Spark knows that."""
+    if not isinstance(sys.exception(), ConnectionError):
+        traceback.print_exc()
+
+
+if __name__ == "__main__":
+    vars(daemon)["traceback"] = SimpleNamespace(print_exc=print_exception, format_exc=traceback.format_exc)
+    daemon.manager()
