@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import serdes
+from headrace import JoinWindows, StreamsBuilder, Topology, serdes
 from headrace.spark.crash import POINTS
 from tests.spark.applications import Place, wait_for
 from tools.chaos import IN_WORKERS, Round, end_with_rest
@@ -37,22 +37,23 @@ def test_workers_that_die_are_replaced_and_lose_and_double_nothing(tmp_path: Pat
 CLUSTER = """
 import sys
 from headrace import StreamThreadExceptionResponse
-from tests.spark.applications import Place, word_count
-from tests.spark.test_recovery import joining
+from tests.spark.applications import Place
+from tests.spark.test_recovery import counting_and_joining
 from pathlib import Path
 
 if __name__ == "__main__":
-    place = Place(Path(sys.argv[1]), {"master": "local-cluster[2,1,1024]", "max_records_per_batch": 50})
-    app = place.streams(word_count() if sys.argv[2] == "words" else joining())
+    place = Place(Path(sys.argv[1]), {"master": "local-cluster[2,1,1024]", "max_records_per_batch": 100})
+    app = place.streams(counting_and_joining())
     app.set_uncaught_exception_handler(lambda error: StreamThreadExceptionResponse.REPLACE_THREAD)
     app.run(until_caught_up=True)
 """
 
 
-def joining():  # type: ignore[no-untyped-def]
-    from headrace import JoinWindows, StreamsBuilder
-
+def counting_and_joining() -> Topology:
     builder = StreamsBuilder()
+    words = builder.stream("lines", value_serde=serdes.String).flat_map_values(str.split)
+    counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="counts")
+    counts.to_stream().to("counts", value_serde=serdes.Long)
     left, right = (builder.stream(topic, value_serde=serdes.String) for topic in ("left", "right"))
     left.join(right, lambda one, other: f"{one}+{other}", window=JoinWindows(5, grace=1000)).to(
         "pairs", value_serde=serdes.String
@@ -60,11 +61,11 @@ def joining():  # type: ignore[no-untyped-def]
     return builder.build()
 
 
-def start(folder: Path, what: str) -> subprocess.Popen[bytes]:
+def start(folder: Path) -> subprocess.Popen[bytes]:
     script = folder / "cluster.py"
     script.write_text(CLUSTER, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen([sys.executable, str(script), str(folder), what], env=environment, start_new_session=True)
+    return subprocess.Popen([sys.executable, str(script), str(folder)], env=environment, start_new_session=True)
 
 
 def executors(group: int) -> list[int]:
@@ -80,28 +81,15 @@ def executors(group: int) -> list[int]:
     return found
 
 
-def test_a_join_runs_on_separate_executors(tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds the executor in /proc")
+def test_counts_and_a_join_go_on_when_an_executor_is_killed(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    place.create("left", "right", "pairs", partitions=2)
+    place.create("lines", "counts", "left", "right", "pairs", partitions=2)
+    place.produce("lines", *((f"k{number}", f"w{number % 7} all", number) for number in range(1000)))
     place.produce("left", *((f"k{number % 10}", f"l{number}", number * 10) for number in range(100)))
     place.produce("right", *((f"k{number % 10}", f"r{number}", number * 10 + 1) for number in range(100)))
 
-    process = start(tmp_path, "pairs")
-    try:
-        assert process.wait(300) == 0
-    finally:
-        end_with_rest(process)
-
-    assert sorted(value for _, value, _ in place.read("pairs")) == sorted(f"l{n}+r{n}" for n in range(100))
-
-
-@pytest.mark.skipif(not Path("/proc").exists(), reason="finds the executor in /proc")
-def test_the_word_count_goes_on_when_an_executor_is_killed(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.create("lines", "counts", partitions=2)
-    place.produce("lines", *((f"k{number}", f"w{number % 7} all", number) for number in range(1000)))
-
-    process = start(tmp_path, "words")
+    process = start(tmp_path)
     try:
         wait_for(lambda: bool(place.read("counts", serdes.Long)), "the first output")
         os.kill(executors(process.pid)[0], signal.SIGKILL)
@@ -114,3 +102,4 @@ def test_the_word_count_goes_on_when_an_executor_is_killed(tmp_path: Path) -> No
         by_word.setdefault(word, []).append(count)
     assert by_word["all"] == list(range(1, 1001))
     assert all(counts == list(range(1, len(counts) + 1)) for counts in by_word.values())
+    assert sorted(value for _, value, _ in place.read("pairs")) == sorted(f"l{n}+r{n}" for n in range(100))
