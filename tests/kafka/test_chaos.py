@@ -13,7 +13,7 @@ from tools.chaos import run_on_kafka
     ("name", "points"),
     [
         ("windowed", ["after-send", "after-task-commit", "after-commit", "broker"]),
-        ("mapped", ["after-task-commit", "zombie"]),
+        ("mapped", ["after-send", "after-task-commit", "zombie"]),
     ],
     ids=["killed", "superseded"],
 )
