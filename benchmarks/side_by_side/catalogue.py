@@ -139,10 +139,10 @@ PEERS = {
         Peer("headrace", "Headrace, exactly once", _headrace, _EXACTLY_ONCE, caches=True),
         Peer("kafka-streams", "Kafka Streams, exactly once", _kafka_streams, _EXACTLY_ONCE, caches=True),
         Peer("kafka-streams-alo", "Kafka Streams, at least once", _kafka_streams, _AT_LEAST_ONCE, caches=True),
-        Peer("quix", "Quix Streams, at least once", _python("quix"), _AT_LEAST_ONCE, 2, 1_000_000, every_change=True),
-        Peer("quix-eos", "Quix Streams, exactly once", _python("quix"), _EXACTLY_ONCE, 2, 1_000_000, every_change=True),
+        Peer("quix", "Quix Streams, at least once", _python("quix"), _AT_LEAST_ONCE, 2, every_change=True),
+        Peer("quix-eos", "Quix Streams, exactly once", _python("quix"), _EXACTLY_ONCE, 2, every_change=True),
         Peer("faust", "Faust, at least once", _python("faust"), _AT_LEAST_ONCE, 2, 200_000, every_change=True),
-        Peer("bytewax", "Bytewax, at least once", _bytewax, _AT_LEAST_ONCE, 2, 1_000_000, every_change=True),
+        Peer("bytewax", "Bytewax, at least once", _bytewax, _AT_LEAST_ONCE, 2, every_change=True),
         Peer("pyspark", "PySpark, DataFrame, at least once", _pyspark, {"how": "native"}),
         Peer(
             "pyspark-state",

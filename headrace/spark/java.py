@@ -22,7 +22,10 @@ from headrace.errors import ConfigError
 OLDEST = 17
 _TIMEOUT = 60  # seconds; on a busy machine Java has been seen to take several to start or to end
 _WORKER = """#!/bin/sh
-case $* in *.transform_with_state_driver_worker) exec >/dev/null ;; esac
+case $* in
+  *.transform_with_state_driver_worker) exec >/dev/null ;;
+  "-m pyspark.daemon "*) shift 2; set -- -m headrace.spark.worker_daemon "$@" ;;
+esac
 PYTHONPATH=$HEADRACE_WORKER_PYTHONPATH exec "$HEADRACE_WORKER_PYTHON" "$@"
 """
 _log = logging.getLogger(__name__)
@@ -104,14 +107,17 @@ def python_path() -> str:
 
 
 def worker_variables() -> dict[str, str]:
-    """Let workers import PySpark from where this process does, and keep one of them from printing what it does.
+    """Let workers import PySpark from where this process does, and keep them from printing what is not for the user.
 
-    Spark puts a zip of it in front of their path, which takes a second to import, since nothing in it is compiled.
+    Spark puts a zip of it in front of their path, which takes a second to import, since nothing in it is compiled. It
+    starts those that plan a query by the driver's Python, and a daemon of its own for them, whatever its settings say.
     """
     if os.name == "nt":
         return {"PYSPARK_PYTHON": sys.executable}
+    script = str(_write_script("worker", "python", _WORKER) / "python")
     return {
-        "PYSPARK_PYTHON": str(_write_script("worker", "python", _WORKER) / "python"),
+        "PYSPARK_PYTHON": script,
+        "PYSPARK_DRIVER_PYTHON": script,
         "HEADRACE_WORKER_PYTHON": sys.executable,
         "HEADRACE_WORKER_PYTHONPATH": python_path(),
     }

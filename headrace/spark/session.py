@@ -274,11 +274,7 @@ def _sockets(master: str) -> dict[str, str]:
         folder = tempfile.mkdtemp(prefix="headrace-", dir=usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
     except OSError:
         return {}
-    return {
-        f"{_SOCKETS}.enabled": "true",
-        _SOCKET_FOLDER: folder,
-        "spark.python.daemon.module": "headrace.spark.worker_daemon",
-    }
+    return {f"{_SOCKETS}.enabled": "true", _SOCKET_FOLDER: folder}
 
 
 def _keep_py4j_from_telling() -> None:

@@ -7,6 +7,7 @@ says last, and Spark's daemon prints that as a traceback, in the middle of how a
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from types import SimpleNamespace
@@ -21,5 +22,6 @@ def print_exception() -> None:
 
 
 if __name__ == "__main__":
+    os.environ["PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE"] = "true"  # or else it prints that without asking us
     vars(daemon)["traceback"] = SimpleNamespace(print_exc=print_exception, format_exc=traceback.format_exc)
     daemon.manager()

@@ -1,8 +1,20 @@
-"""What a worker of Spark's prints when it dies."""
+"""What the workers that Spark's daemon forks print when they die."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from headrace.spark.java import worker_variables
 from headrace.spark.worker_daemon import print_exception
+
+Daemon = subprocess.Popen[bytes]
 
 
 @pytest.mark.parametrize(
@@ -17,3 +29,56 @@ def test_all_but_a_socket_that_spark_has_closed_is_printed(
         print_exception()
 
     assert capsys.readouterr().err.strip().rpartition("\n")[2] == printed
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
+    """Start the daemon as Spark does."""
+    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    variables = {"PYTHON_UNIX_DOMAIN_ENABLED": "true", "PYTHON_WORKER_FACTORY_SOCK_DIR": "."} | worker_variables()
+    command = [variables["PYSPARK_PYTHON"], "-m", "pyspark.daemon", "pyspark.worker"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=os.environ | variables, stdin=pipe, stdout=pipe, stderr=pipe) as started:
+        yield started
+        started.kill()
+
+
+def fork_worker(daemon: Daemon) -> tuple[socket.socket, int]:
+    """Return the socket and the process id of a new worker."""
+    assert daemon.stdout is not None
+    (length,) = struct.unpack("!i", daemon.stdout.read(4))
+    connected = socket.socket(socket.AF_UNIX)
+    connected.connect(daemon.stdout.read(length))
+    return connected, struct.unpack("!i", connected.recv(4))[0]
+
+
+def errors_at_the_end(daemon: Daemon, worker: int) -> str:
+    """Wait for a worker to end, end the daemon, and return what they have printed."""
+    while daemon.poll() is None and is_there(worker):
+        time.sleep(0.01)
+    return daemon.communicate()[1].decode()
+
+
+def is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_worker_is_quiet_when_spark_has_closed_its_socket(daemon: Daemon) -> None:
+    connected, worker = fork_worker(daemon)
+
+    connected.close()
+
+    assert errors_at_the_end(daemon, worker) == ""
+
+
+def test_a_worker_tells_what_else_it_dies_of(daemon: Daemon) -> None:
+    connected, worker = fork_worker(daemon)
+
+    os.kill(worker, signal.SIGINT)
+
+    assert errors_at_the_end(daemon, worker).endswith("KeyboardInterrupt\n")
+    connected.close()
