@@ -3,6 +3,7 @@
     python -m benchmarks.engine [--records N] [--partitions N] [--rounds N] [W1 W2 ...]
     python -m benchmarks.engine --overhead        a batch of 100 records with one stateful stage, and with no stage
     python -m benchmarks.engine --state           what Spark holds after 100 batches, and what a small batch costs
+    python -m benchmarks.engine --start           a process from its start to its end, with Spark's classes in a file
 
 The script is one Python process that reads the same records from the same log, works on a dict and writes the same
 output, without an engine and without a guarantee. The engine is warm, exactly once, and what it puts out is written:
@@ -12,9 +13,13 @@ the time runs from the moment the records are there to the moment the last batch
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import pickle
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -256,6 +261,24 @@ def state(keys: int = 1_000_000, batches: int = 100, touched: int = 1_000) -> No
     print(f"{keys:,} keys instead of {keys // 100:,}: a batch takes {large / small:.2f} times as long")
 
 
+def start(rounds: int = 3) -> None:
+    """Print how long a demo takes with the file of `headrace dev classes`, and without, in turn."""
+    seconds: dict[str, list[float]] = {"-Dwith=file": [], "-Dwithout=Archive": []}  # who names an archive gets no other
+    with tempfile.TemporaryDirectory() as folder:
+        for options in [*seconds] * rounds:
+            began = time.perf_counter()
+            subprocess.run(
+                [sys.executable, "-m", "headrace", "demo", "word_count", "--records", "2000"],
+                cwd=folder,
+                env={**os.environ, "HEADRACE_SPARK": json.dumps({"spark.driver.extraJavaOptions": options})},
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
+            seconds[options].append(time.perf_counter() - began)
+    quick, usual = map(statistics.median, seconds.values())
+    print(f"a demo takes {quick:.1f} s with the file, {usual:.1f} s without: ratio {quick / usual:.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", nargs="*", default=list(WORKLOADS), help="W1 to W5; all when none is named")
@@ -264,11 +287,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--overhead", action="store_true")
     parser.add_argument("--state", action="store_true")
+    parser.add_argument("--start", action="store_true")
     given = parser.parse_args()
     if given.overhead:
         overhead()
     elif given.state:
         state()
+    elif given.start:
+        start()
     else:
         for name in given.work:
             compare(WORKLOADS[name], given.records, given.partitions, given.rounds)

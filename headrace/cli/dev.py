@@ -11,7 +11,9 @@ import typer
 
 from headrace.cli.options import ADDRESS_VARIABLE, Traceback
 
-app = typer.Typer(help="What helps while you develop: a Kafka broker on your laptop.", no_args_is_help=True)
+app = typer.Typer(
+    help="What helps while you develop: a Kafka broker on your laptop, and quick starts.", no_args_is_help=True
+)
 
 
 @app.callback()
@@ -51,3 +53,14 @@ def broker(
         print(f"stopped Kafka at {running.address}")
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@app.command()
+def classes(traceback: Traceback = False) -> None:
+    """Keep Spark's classes in a file, so that applications start in two thirds of the time.
+
+    It takes half a minute and 180 MB, beside the packages that are installed, and is good until Spark or Java change.
+    """
+    from headrace.spark.class_archive import make_archive
+
+    print(f"kept Spark's classes in {make_archive()}")

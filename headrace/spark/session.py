@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
+from headrace.spark.class_archive import archive_options
 from headrace.spark.java import end_java, find_java, python_path, worker_variables
 from headrace.spark.jvm import delete_at_the_end, log_what_threads_die_of, write_files_quickly
 
@@ -236,11 +237,14 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
         _silence_py4j()
     imports = threading.Thread(target=_import_ahead, name="headrace-imports", daemon=True)
     imports.start()
-    conf = SparkConf()
-    sockets = _sockets(settings["spark.master"])
+    conf, master, java_home = SparkConf(), settings["spark.master"], find_java()
+    sockets = _sockets(master)
     for name, value in {**sockets, **settings}.items():
         conf.set(name, value)
-    with _environment(_variables(settings["spark.master"])), _interrupts_as_before():
+    if is_local(master):
+        java_options = settings[_JAVA_OPTIONS[0]]
+        conf.set(_JAVA_OPTIONS[0], f"{archive_options(java_home, java_options)} {java_options}".lstrip())
+    with _environment(_variables(master, java_home)), _interrupts_as_before():
         try:
             context = SparkContext(conf=conf)
         except Exception as error:
@@ -255,7 +259,7 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
     log_what_threads_die_of(context)
     if sockets:
         delete_at_the_end(context, sockets[_SOCKET_FOLDER])
-    if is_local(settings["spark.master"]):
+    if is_local(master):
         write_files_quickly(context)
     _first.update(settings)
     atexit.register(_at_exit, os.getpid())
@@ -305,9 +309,9 @@ def _import_ahead() -> None:
             import_module(module)
 
 
-def _variables(master: str) -> dict[str, str]:
+def _variables(master: str, java_home: Path) -> dict[str, str]:
     """Return the environment of the JVM, and by it that of the Python workers beside it."""
-    variables = {"JAVA_HOME": str(find_java()), "PYTHONHASHSEED": "0", "PYSPARK_DRIVER_PYTHON": sys.executable}
+    variables = {"JAVA_HOME": str(java_home), "PYTHONHASHSEED": "0", "PYSPARK_DRIVER_PYTHON": sys.executable}
     if not is_local(master):
         return variables | {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
     return variables | worker_variables() | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": python_path()}
