@@ -1,11 +1,9 @@
 """What the workers that Spark's daemon forks print when they die."""
 
 import os
-import signal
 import socket
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from headrace.spark.java import worker_variables
 from headrace.spark.worker_daemon import print_exception
+from tests.spark.applications import wait_for
 
 Daemon = subprocess.Popen[bytes]
 
@@ -54,8 +53,7 @@ def fork_worker(daemon: Daemon) -> tuple[socket.socket, int]:
 
 def errors_at_the_end(daemon: Daemon, worker: int) -> str:
     """Wait for a worker to end, end the daemon, and return what they have printed."""
-    while daemon.poll() is None and is_there(worker):
-        time.sleep(0.01)
+    wait_for(lambda: not is_there(worker), "the worker's end")
     return daemon.communicate()[1].decode()
 
 
@@ -73,12 +71,3 @@ def test_a_worker_is_quiet_when_spark_has_closed_its_socket(daemon: Daemon) -> N
     connected.close()
 
     assert errors_at_the_end(daemon, worker) == ""
-
-
-def test_a_worker_tells_what_else_it_dies_of(daemon: Daemon) -> None:
-    connected, worker = fork_worker(daemon)
-
-    os.kill(worker, signal.SIGINT)
-
-    assert errors_at_the_end(daemon, worker).endswith("KeyboardInterrupt\n")
-    connected.close()
