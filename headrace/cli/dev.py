@@ -59,7 +59,7 @@ def broker(
 def classes(traceback: Traceback = False) -> None:
     """Keep Spark's classes in a file, so that applications start in two thirds of the time.
 
-    It takes half a minute and 180 MB, beside the packages that are installed, and is good until Spark or Java change.
+    It takes a minute and 180 MB, beside the packages that are installed, and is good until Spark or Java change.
     """
     from headrace.spark.class_archive import make_archive
 
