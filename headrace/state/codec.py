@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from headrace.errors import SerializationError
@@ -12,6 +13,7 @@ from headrace.serdes import Serde
 from headrace.serdes.wording import shown
 
 _TIMESTAMP = struct.Struct(">q")
+_UNCHANGING = frozenset((str, int, float, bool, type(None)))
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,20 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
         return inner_thaw(entry[0]), entry[1]
 
     return Codec(freeze_bytes, thaw, encode, decode, inner_thaw)
+
+
+def value_maker(frozen: Any, thaw_value: Callable[[Any], Any]) -> Callable[[], Any]:
+    """Return what makes a value anew that an overlay keeps: a copy is made faster than bytes are read.
+
+    >>> import json
+    >>> make = value_maker(b'{"city":"Ulm"}', json.loads)
+    >>> make(), make() is make()
+    ({'city': 'Ulm'}, False)
+    """
+    value = thaw_value(frozen)
+    if value.__class__ is dict and _UNCHANGING.issuperset(map(type, value.values())):
+        return value.copy
+    return partial(thaw_value, frozen)
 
 
 def with_timestamp(store: str, entry: Any) -> Any:

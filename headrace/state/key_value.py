@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from headrace.errors import SerializationError
 from headrace.records import ValueAndTimestamp
 from headrace.serdes import Serde
-from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, with_timestamp
+from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, value_maker, with_timestamp
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import ABSENT, Overlay
 
@@ -53,21 +53,35 @@ class KeyValueStore(Generic[K, V]):
 
         encode_key = key_serde.encoder(name) if key_serde.exact_type is not None else self.key
         key_of = self.key
+        # What keys that were looked up more than once have, until something is written. Of equal keys that are no str,
+        # 0.0 and -0.0 for one, the bytes may not be the same.
+        known: dict[str, tuple[Callable[[], Any], int]] = {}
+        is_kept = key_serde.exact_type is str
 
         def find_timestamped(key: Any) -> Any:
             # The way of every join with a table: what `key` and `read` do, without the calls.
             try:
+                found = known.get(key)
+                if found is not None:
+                    return found[0](), found[1]
                 raw = encode_key(key)
             except Exception:
                 raw = key_of(key)  # which says what is wrong
             entry = live.get(raw, ABSENT)
             if entry is ABSENT:
                 entry = load(raw)
+                seen = False
+            else:
+                seen = is_kept
             if entry is None or thaw_value is None:
                 return entry
+            if seen:
+                known[key] = value_maker(entry[0], thaw_value), entry[1]
             return thaw_value(entry[0]), entry[1]
 
         def write_plain(key: bytes, value: Any) -> None:
+            if known:
+                known.clear()
             if value is None:
                 delete(key)
             else:
@@ -75,6 +89,8 @@ class KeyValueStore(Generic[K, V]):
 
         def write_timestamped(key: bytes, value: Any, timestamp: int) -> None:
             # The way of every aggregate: what `put` and `freeze` do, without the calls.
+            if known:
+                known.clear()
             if value.__class__ is exact:
                 live[key] = (value, timestamp)
                 dirty[key] = None
@@ -91,6 +107,7 @@ class KeyValueStore(Generic[K, V]):
             self.read = read_timestamped
         if timestamped:
             self.find: Callable[[Any], Any] = find_timestamped
+        self._known = known
         self.write: Callable[..., None] = write_timestamped if timestamped else write_plain
         self._put: Callable[[bytes, Any], None] = put_timestamped if timestamped else write_plain
 
@@ -156,6 +173,7 @@ class KeyValueStore(Generic[K, V]):
 
     def commit(self) -> dict[str, Changes]:
         """Hand what changed to the image and return it, by space."""
+        self._known.clear()
         try:
             return {self.name: self._overlay.commit()}
         except SerializationError:

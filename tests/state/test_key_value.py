@@ -393,6 +393,37 @@ def test_mutable_values_with_timestamps_are_safe_from_changes_too() -> None:
     assert store.get("a") == ValueAndTimestamp([1], 10)
 
 
+@pytest.mark.parametrize("row", [{"city": "Ulm"}, {"cities": ["Ulm"]}, ["Ulm"], "Ulm"], ids=repr)
+def test_a_key_that_is_looked_up_over_and_over_has_its_value_of_now(row: Any) -> None:
+    kept = Kept(Stores.key_value("rows", serdes.String, serdes.Json, timestamped=True))
+    kept.store.put("a", ValueAndTimestamp(row, 10))
+    kept.commit()
+
+    for _ in range(4):
+        found, timestamp = kept.store.find("a")
+        assert (found, timestamp) == (row, 10)
+        if isinstance(found, dict | list):
+            found.clear()
+    kept.store.put("a", ValueAndTimestamp({"city": "Bonn"}, 20))
+    assert [kept.store.find("a") for _ in range(3)] == [({"city": "Bonn"}, 20)] * 3
+    kept.store.delete("a")
+    assert [kept.store.find("a") for _ in range(3)] == [None] * 3
+    kept.store.write(b"a", row, 30)
+    assert [kept.store.find("a") for _ in range(3)] == [(row, 30)] * 3
+    kept.commit()
+    assert kept.store.find("a") == (row, 30)
+
+
+def test_a_look_up_by_a_key_of_another_type_is_refused_also_after_others() -> None:
+    store = Kept(Stores.key_value("rows", serdes.String, serdes.Json, timestamped=True)).store
+    store.put("a", ValueAndTimestamp({}, 10))
+    assert [store.find("a"), store.find("a")] == [({}, 10), ({}, 10)]
+
+    for key in (1, ["a"], b"a"):
+        with pytest.raises(SerializationError, match=r"^store 'rows': "):
+            store.find(key)
+
+
 # -- commits ----------------------------------------------------------------------------------------------------------
 
 
