@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headrace.task import collector
+
 if TYPE_CHECKING:
     from tests.registry import SchemaRegistry
 
 _numbers = count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _collects_by_itself() -> Iterator[None]:
+    """Keep what Spark's workers do to Python's collector out of this process, which nobody asks to collect."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collector, "_kept", True)
+        yield
 
 
 @pytest.fixture

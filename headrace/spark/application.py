@@ -5,6 +5,7 @@ Nothing here knows of Spark itself.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,8 +20,8 @@ from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, failur
 from headrace.spark.crash import crash_point
 from headrace.spark.plan import Plan, Unit
 from headrace.spark.routing import FOR_THE_WRITER, Routes
-from headrace.task.collector import keep_memory
-from headrace.task.lanes import Lane, joined
+from headrace.task.collector import keep_memory, sample
+from headrace.task.lanes import Lane, joined, unknown_causes
 from headrace.task.sources import RawRecord
 from headrace.topology.topology import SubTopology, Topology
 
@@ -117,7 +118,7 @@ class Outgoing:
 
     def __init__(self, application: Application, batch: int) -> None:
         self._application, self._batch = application, batch
-        self._held: list[tuple[str, Output]] = []
+        self._held: deque[tuple[str, Output]] = deque()
         self._writing: Writing | None = None
         self._seconds = 0.0
 
@@ -145,10 +146,12 @@ class Outgoing:
         application, started = self._application, perf_counter()
         application.make_named_topics({block.topic for _, block in self._held})
         self._writing = application.broker.begin_writing(application.permit, self._batch)
-        for task, block in self._held:
+        samples = []
+        while self._held:
+            task, block = self._held.popleft()
             self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)
-        keep_memory("outputs", (block.records for _, block in self._held))
-        self._held.clear()
+            samples.append(sample(block.records))
+        keep_memory("outputs", samples)
         crash_point("after-send")
         self._writing.commit()
         crash_point("after-task-commit")
@@ -179,13 +182,21 @@ class TaskInputs:
 
     def pages(self, stretch: Stretch) -> Iterator[Lane]:
         """Walk a stretch page by page, so that nobody has to keep all of it."""
-        before, counted = (-1, -1), stretch.topic in self._application.plan.readers
+        return self._pages(stretch, self._application.routes.look_at_causes)
+
+    def _pages(self, stretch: Stretch, with_causes: bool) -> Iterator[Lane]:
+        topic, partition = stretch.topic, stretch.partition
+        before, counted, is_first = (-1, -1), topic in self._application.plan.readers, True
         started = perf_counter()
         for page in self._application.pages(stretch):
-            lane = Lane.of_source(stretch.topic, stretch.partition, page, before)
-            if before == (-1, -1):
+            if is_first:
                 crash_point("after-read")
-            before = lane.causes.last()
+                is_first = False
+            if with_causes:
+                lane = Lane.of_source(topic, partition, page, before)
+                before = lane.causes.last()
+            else:
+                lane = Lane(topic, partition, page, unknown_causes(len(page)))
             self.numbers["records_read"] += len(page) if counted else 0
             self.numbers["source_seconds"] += perf_counter() - started
             yield lane
@@ -194,7 +205,7 @@ class TaskInputs:
 
     def whole(self, stretch: Stretch) -> Iterator[Lane]:
         """Read a stretch as one lane, unless it is empty."""
-        pages = list(self.pages(stretch))
+        pages = list(self._pages(stretch, with_causes=True))
         if pages:
             records = [record for page in pages for record in page.records]
             yield Lane(stretch.topic, stretch.partition, records, joined([page.causes for page in pages]))

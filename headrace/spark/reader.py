@@ -20,7 +20,7 @@ from headrace.brokers.engine import EngineBroker, shared
 from headrace.errors import TopicError
 from headrace.spark.blocks import SCHEMA, Block, End, Report, Stretch, Tick, encode
 from headrace.spark.routing import FOR_THE_WRITER
-from headrace.task.collector import keep_what_there_is
+from headrace.task.collector import collect_when_asked
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -249,7 +249,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        keep_what_there_is()
+        collect_when_asked()
         positions: Positions = {}
         for stretch, _ in partition.stretches:
             positions.setdefault(stretch.topic, {})[stretch.partition] = stretch.end

@@ -30,6 +30,11 @@ class Routes:
     tasks_write: bool = False
     """Whether what goes to the broker is written where tasks run: in their order, and the key decides there."""
 
+    @property
+    def look_at_causes(self) -> bool:
+        """Whether the causes of what is sent matter: to tasks that merge it, or to a writer that puts it in order."""
+        return bool(self.tasks) or not self.tasks_write
+
     def choose_partition(self, topic: str, key: bytes | None, sender: int) -> int:
         """Return the partition a record goes to: the key's, or for a null key the one its sender has."""
         count = self.partitions.get(topic, 0)
@@ -51,17 +56,22 @@ class Routes:
         sender: int,
         now: int,
     ) -> Iterator[tuple[int, Block]]:
-        """Sort outputs by where they go, and give each destination its blocks, with the task that takes them."""
+        """Sort outputs by where they go, and give each destination its blocks, with the task that takes them.
+
+        The index says which block of the lane the first one is.
+        """
         for topic, sent in outputs:
             readers = self.tasks.get(topic)
             for partition, mine in self._by_partition(topic, sent, sender):
                 if readers is None:
                     rows = WrittenRecords(mine.keys, mine.values, mine.timestamps, mine.headers)
-                    yield from self.for_the_writer(topic, partition, lane, index, rows, causes, mine.ordinals)
+                    for block in self.for_the_writer(topic, partition, lane, index, rows, causes, mine.ordinals):
+                        yield block
+                        index += 1
                     continue
                 caused = causes.at(np.fromiter(mine.ordinals, np.int64, len(mine.ordinals)))
                 times = np.fromiter(mine.timestamps, np.int64, len(mine.timestamps))
-                for number, piece in enumerate(in_pieces(RECORDS_PER_BLOCK, len(times))):
+                for piece in in_pieces(RECORDS_PER_BLOCK, len(times)):
                     headers = mine.headers[piece]
                     yield (
                         readers[partition],
@@ -69,7 +79,7 @@ class Routes:
                             topic,
                             partition,
                             lane,
-                            index + number,
+                            index,
                             now,
                             mine.keys[piece],
                             mine.values[piece],
@@ -79,6 +89,7 @@ class Routes:
                             caused.sequences[piece].tobytes(),
                         ),
                     )
+                    index += 1
 
     def for_the_writer(
         self,
@@ -112,11 +123,12 @@ class Routes:
         """Return the partition of each output to a topic; by their keys all at once, unless somebody else chose."""
         count, suffix, keys = self.partitions.get(topic, 0), self.key_suffixes.get(topic, 0), sent.keys
         if set(sent.partitions) == {None}:
-            if self.tasks_write and not suffix and topic not in self.tasks and None not in keys:
+            all_have_keys = all(keys) or None not in keys  # the former is quicker
+            if self.tasks_write and not suffix and topic not in self.tasks and all_have_keys:
                 return -1
             if count < 2:
                 return count - 1
-            if None not in keys:
+            if all_have_keys:
                 return _partitions(cast(Sequence[bytes], keys), count, suffix)
         chosen = [
             self.choose_partition(topic, key, sender) if given is None else given

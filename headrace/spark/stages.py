@@ -20,7 +20,7 @@ from headrace.spark.reader import batch_of
 from headrace.spark.routing import FOR_THE_WRITER
 from headrace.spark.stateful import StatefulTask
 from headrace.spark.stateless import StatelessStage
-from headrace.task.collector import collector_paused, keep_what_there_is
+from headrace.task.collector import collect_when_asked, collector_paused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +43,7 @@ class Packed:
         if found is None:
             _applications.clear()  # of an earlier run
             found = _applications[self._name] = pickle.loads(self._data)
-            keep_what_there_is()
+            collect_when_asked()
         return found
 
 

@@ -25,7 +25,7 @@ from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
 from headrace.state.versioned import VersionedStore
-from headrace.task.collector import collector_paused, keep_memory
+from headrace.task.collector import collector_paused, keep_memory, sample
 from headrace.task.group import TaskGroup
 from headrace.task.lanes import Causes
 from headrace.task.task import Task
@@ -90,7 +90,7 @@ class StatefulTask:
                 lanes = inputs.sent(sent_here)
                 lanes += [lane for stretch in stretches for lane in inputs.whole(stretch)]
                 causes = running.process_lanes(lanes)
-                keep_memory("inputs", (lane.records for lane in lanes))
+                keep_memory("inputs", [sample(lane.records) for lane in lanes])
                 del lanes
             crash_point("mid-task")
             running.advance_wall_clock(now)

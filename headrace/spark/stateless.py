@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 
 from headrace.spark.application import Application, Outgoing, TaskInputs, tell
@@ -11,9 +12,11 @@ from headrace.spark.crash import crash_point
 from headrace.spark.plan import Unit
 from headrace.spark.routing import FOR_THE_WRITER
 from headrace.task.collector import collector_paused
-from headrace.task.lanes import Lane
+from headrace.task.lanes import Causes, Lane
 from headrace.task.task import Task
 
+_ENOUGH = 10_000
+"""How many records are processed before what came of them is sent on."""
 _BEFORE_ALL = -1
 """The level of what comes before any stateful one."""
 
@@ -40,20 +43,21 @@ class StatelessTasks:
         rest: list[tuple[int, Block]] = []
         for to, block in sent:
             if isinstance(block, Input) and self._application.is_stateless(to):
-                rest += self.run(to, f"{block.topic}:{block.lane}", block.now, lanes_of([block]))
+                process = partial(Task.process_lanes, lanes=lanes_of([block]))
+                rest += self.run(to, f"{block.topic}:{block.lane}", block.now, process)
             else:
                 rest.append((to, block))
         return rest
 
-    def run(self, number: int, origin: str, now: int, lanes: list[Lane]) -> list[tuple[int, Block]]:
-        """Process records, all or a page of them; return what is for tasks with state, and for Spark.
+    def run(self, number: int, origin: str, now: int, process: Callable[[Task], Causes]) -> list[tuple[int, Block]]:
+        """Have a task process records, all or some of them; return what is for tasks with state, and for Spark.
 
         The origin is a place and the way from there: what has come by one is in order, by two it may overtake itself.
         """
         application = self._application
         unit, index = application.units[number]
         task = self._task(unit, index, now)
-        causes = task.process_lanes(lanes)
+        causes = process(task)
         crash_point("mid-task")
         name = f"{number}:{origin}"
         place = self._sent.get(name, 0)
@@ -93,20 +97,24 @@ class StatelessStage:
         origin, now = ",".join(sorted(stretch.topic for stretch in stretches)) + ":", stretches[0].now
         try:
             with collector_paused():
-                for lanes in self._lanes(stretches):
-                    started = perf_counter()
-                    sent = self._tasks.run(number, origin, now, lanes)
-                    self._process_seconds += perf_counter() - started
+                for process in self._turns(stretches):
+                    started = perf_counter() - self._inputs.numbers["source_seconds"]
+                    sent = self._tasks.run(number, origin, now, process)
+                    self._process_seconds += perf_counter() - self._inputs.numbers["source_seconds"] - started
                     if sent:
                         yield sent
         except Exception as error:
             yield self._fail(error)
 
-    def _lanes(self, stretches: Sequence[Stretch]) -> Iterator[list[Lane]]:
+    def _turns(self, stretches: Sequence[Stretch]) -> Iterator[Callable[[Task], Causes]]:
+        """Walk what a task is to do before what it makes of that is sent on: so much that it is worth a block."""
         if len(stretches) == 1:
-            yield from ([lane] for lane in self._inputs.pages(stretches[0]))
+            pages = self._inputs.pages(stretches[0])
+            for first in pages:
+                yield partial(Task.process_pages, pages=_some(first, pages))
         else:
-            yield [lane for stretch in stretches for lane in self._inputs.whole(stretch)]
+            lanes = [lane for stretch in stretches for lane in self._inputs.whole(stretch)]
+            yield partial(Task.process_lanes, lanes=lanes)
 
     def end(self) -> list[tuple[int, Block]]:
         """Commit what was written, and say what was done, if anything was."""
@@ -135,3 +143,13 @@ class StatelessStage:
     def _fail(self, error: Exception) -> list[tuple[int, Block]]:
         self._has_failed = True
         return tell(self._application, _BEFORE_ALL, error)
+
+
+def _some(first: Lane, rest: Iterator[Lane]) -> Iterator[Lane]:
+    """Walk a page and more of those behind it, until they are enough; the others stay where they are."""
+    page: Lane | None = first
+    records = 0
+    while page is not None:
+        yield page
+        records += len(page.records)
+        page = next(rest, None) if records < _ENOUGH else None

@@ -32,14 +32,16 @@ def collector_paused() -> Iterator[None]:
 _kept = False
 
 
-def keep_what_there_is() -> None:
-    """Once in a process: what it has by now, its modules above all, is not looked through any more.
+def collect_when_asked() -> None:
+    """Once in a process: from now on the collector runs only when it is asked to, and leaves alone what there is.
 
-    Spark has its workers collect after every task: over all modules that takes longer than a small batch.
+    Spark asks its workers to collect after every task. Over all their modules that takes longer than a small batch,
+    and to collect while a task holds what it is going to write takes as long and finds nothing.
     """
     global _kept
     if not _kept:
         _kept = True
+        gc.disable()
         gc.collect()
         gc.freeze()
 
@@ -48,10 +50,15 @@ _EVERY = 1000
 _samples: dict[str, list[Sequence[Any]]] = {}
 
 
-def keep_memory(what: str, batch: Iterable[Sequence[Any]]) -> None:
-    """Keep a few of the records that a task has had in a batch, until the next task has had its own.
+def sample(records: Sequence[Any]) -> Sequence[Any]:
+    """Return a few of some records."""
+    return records[::_EVERY]
+
+
+def keep_memory(what: str, samples: Iterable[Sequence[Any]]) -> None:
+    """Keep samples of the records that a task has had in a batch, until the next task has had its own.
 
     They keep Python from giving the memory around them back to the system, which takes far longer to hand it out again
     than Python does: measured, a tenth of a batch's time. A smaller batch keeps less.
     """
-    _samples[what] = [records[::_EVERY] for records in batch]
+    _samples[what] = list(samples)

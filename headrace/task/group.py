@@ -60,6 +60,9 @@ class TaskGroup:
                 self._move_on(task)
             self._settle(ordinal)
             ordinal += size
+        if not self._internal:  # or else what one has put out comes to the next in the order of all topics
+            for task in self.tasks:
+                task.outputs.end_page()
         return ordinal
 
     def _ended(self, causes: Causes) -> Causes:
@@ -88,7 +91,7 @@ class TaskGroup:
         return [task.commit() for task in self.tasks]
 
     def take_caused_outputs(self) -> list[tuple[str, Columns]]:
-        """Return what has left the group since the last call, by topic."""
+        """Return what has left the group since the last call, by topic and page."""
         busy = [task for task in self.tasks if len(task.outputs)]
         if len(busy) == 1 and not len(self._left):
             return busy[0].take_caused_outputs()

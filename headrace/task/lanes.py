@@ -48,6 +48,12 @@ class Causes:
 NO_CAUSES = Causes(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
+def unknown_causes(count: int) -> Causes:
+    """Return what stands for the causes of so many records where nobody looks at them."""
+    nothing = np.broadcast_to(np.int64(0), count)
+    return Causes(nothing, nothing)
+
+
 @dataclass(frozen=True)
 class Lane:
     """Records of one topic partition of a task that came from one place, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,6 +13,9 @@ CausedOutput: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int
 """(topic, partition or None to let the key decide, key, value, timestamp, headers, ordinal of what caused it)."""
 
 _FIELDS = 7
+PAGE = 10_000
+"""How many outputs make a page."""
+_topic = itemgetter(0)
 
 
 class Columns(NamedTuple):
@@ -37,6 +41,9 @@ class Columns(NamedTuple):
 class Outputs:
     """Outputs in their order: the fields of all of them in one list, so that none needs a tuple to itself.
 
+    Of a large batch that list would be many megabytes, new ones for every batch. So whoever feeds a task ends pages of
+    outputs on the way, which become columns while the processor has them at hand.
+
     >>> outputs = Outputs()
     >>> outputs.put(("out", None, b"a", b"1", 5, [], 0))
     >>> outputs.put(("log", None, b"b", b"2", 6, [], 0))
@@ -46,29 +53,43 @@ class Outputs:
     []
     """
 
-    __slots__ = ("_fields", "put")
+    __slots__ = ("_fields", "_pages", "put")
 
     def __init__(self) -> None:
         self._fields: list[Any] = []
+        self._pages: list[tuple[str, Columns]] = []
         self.put = self._fields.extend
         """Add an output, given as a tuple of all its fields."""
 
     def __len__(self) -> int:
-        return len(self._fields) // _FIELDS
+        return len(self._fields) // _FIELDS + sum(len(columns.keys) for _, columns in self._pages)
+
+    def end_page(self) -> None:
+        """Turn what was put out since the last page into columns, if it is enough for a page."""
+        if len(self._fields) >= PAGE * _FIELDS:
+            self._to_columns()
+
+    def _to_columns(self) -> None:
+        topics, *fields = (self._fields[field::_FIELDS] for field in range(_FIELDS))
+        self._fields.clear()
+        columns, names = Columns._make(fields), sorted(set(topics))
+        for name in names:
+            mine = columns if len(names) == 1 else columns.at([n for n, topic in enumerate(topics) if topic == name])
+            self._pages.append((name, mine))
 
     def take(self) -> list[CausedOutput]:
-        """Return what there is, and forget it."""
+        """Return what there is, and forget it; of outputs to several topics in a page those to one after the other."""
         fields = iter(self._fields)
-        taken: list[CausedOutput] = list(zip(*(fields for _ in range(_FIELDS))))
+        taken: list[CausedOutput] = [
+            output for topic, columns in self._pages for output in zip(repeat(topic), *columns)
+        ]
+        taken += zip(*(fields for _ in range(_FIELDS)))
         self._fields.clear()
+        self._pages.clear()
         return taken
 
     def take_by_topic(self) -> list[tuple[str, Columns]]:
-        """Return what goes to each topic, by their names, and forget it."""
-        topics, *columns = (self._fields[field::_FIELDS] for field in range(_FIELDS))
-        self._fields.clear()
-        whole = Columns._make(columns)
-        names = sorted(set(topics))
-        if len(names) == 1:
-            return [(names[0], whole)]
-        return [(name, whole.at([place for place, topic in enumerate(topics) if topic == name])) for name in names]
+        """Return what goes to each topic, by their names and page by page, and forget it."""
+        self._to_columns()
+        pages, self._pages = self._pages, []
+        return sorted(pages, key=_topic)

@@ -23,7 +23,7 @@ from headrace.task.caching import RecordCache
 from headrace.task.current_record import NO_HEADERS, CurrentRecord
 from headrace.task.failures import Failures
 from headrace.task.lanes import Causes, Lane, joined, merge_order, taken_in, with_end
-from headrace.task.outputs import Columns, Outputs
+from headrace.task.outputs import PAGE, Columns, Outputs
 from headrace.task.processors import bind_processor
 from headrace.task.punctuation import Schedule, Schedules
 from headrace.task.sinks import bind_sink
@@ -134,7 +134,10 @@ class Task:
         if order is not None:
             causes = causes.at(order)
         if len(set(map(id, queues))) == 1:
-            self._drain(queues[0], taken_in(order, [record for lane in lanes for record in lane.records]))
+            records = taken_in(order, [record for lane in lanes for record in lane.records])
+            for first in range(0, len(records), PAGE):
+                self._drain(queues[0], records[first : first + PAGE], first)
+                self.outputs.end_page()
         else:
             tagged = [(queue, record) for queue, lane in zip(queues, lanes) for record in lane.records]
             self._drain_in_turn(taken_in(order, tagged))
@@ -147,6 +150,7 @@ class Task:
             self.process_run(page.topic, page.partition, page.records, ordinal)
             ordinal += len(page.records)
             causes.append(page.causes)
+            self.outputs.end_page()
         return self._ended(joined(causes))
 
     def _ended(self, causes: Causes) -> Causes:
@@ -183,7 +187,7 @@ class Task:
         return list(map(_without_ordinal, self.outputs.take()))
 
     def take_caused_outputs(self) -> list[tuple[str, Columns]]:
-        """Return what the sinks have put out since the last call, by topic, with the ordinals of what caused it."""
+        """Return what the sinks have put out since the last call, by topic and page, with its causes' ordinals."""
         return self.outputs.take_by_topic()
 
     def store(self, name: str) -> Store:

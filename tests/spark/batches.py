@@ -18,6 +18,7 @@ from headrace.spark.stateless import StatelessStage
 from headrace.spark.writer import in_order
 from headrace.topology.nodes import SourceNode
 
+PAGE_ROWS = 7
 Row = tuple[int, int, bytes | None, bytes | None, Any, int]
 
 
@@ -55,7 +56,8 @@ class OverLists(Application):
         return {}
 
     def pages(self, stretch: Stretch) -> Iterator[list[Row]]:
-        yield self.topics[stretch.topic][stretch.partition][stretch.start : stretch.end]
+        rows = self.topics[stretch.topic][stretch.partition][stretch.start : stretch.end]
+        return (rows[first : first + PAGE_ROWS] for first in range(0, len(rows), PAGE_ROWS))
 
 
 class BatchEngine:

@@ -12,11 +12,12 @@ import pytest
 from pyspark import TaskContext
 
 from headrace import KStream, StreamsBuilder, StreamsConfig, StreamsError, Topology, serdes
-from headrace.spark import routing, stages
+from headrace.spark import routing, stages, stateless
 from headrace.spark.blocks import Block, Report, Stretch, decode
 from headrace.spark.reader import batch_of
 from headrace.spark.routing import FOR_THE_WRITER
 from headrace.spark.stages import Packed
+from headrace.task import outputs, task
 from headrace.testing import TopologyTestDriver
 from tests.spark.batches import BatchEngine
 
@@ -93,10 +94,18 @@ def in_a_circle(first: Stream) -> Stream:
 
 @pytest.mark.parametrize("way", [by_two_tasks, by_two_topics, by_many_repartitions, in_a_circle])
 @pytest.mark.parametrize("counts_before", [True, False], ids=["behind state", "from a topic"])
-@pytest.mark.parametrize("size", [1, 5, None])
+@pytest.mark.parametrize(("size", "page"), [(1, 10_000), (5, 10_000), (None, 10_000), (None, 3)])
 def test_records_keep_their_order_through_tasks_without_state(
-    tmp_path: Path, way: Callable[[Stream], Stream], counts_before: bool, size: int | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Callable[[Stream], Stream],
+    counts_before: bool,
+    size: int | None,
+    page: int,
 ) -> None:
+    for module, name in ((outputs, "PAGE"), (task, "PAGE"), (stateless, "_ENOUGH")):
+        monkeypatch.setattr(module, name, page)
+
     def build() -> Topology:
         builder = StreamsBuilder()
         first = builder.stream("in", **TEXT)

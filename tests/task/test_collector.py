@@ -7,15 +7,17 @@ import pytest
 from headrace.task import collector
 
 
-def test_what_a_process_has_is_set_aside_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_collector_waits_until_it_is_asked_and_leaves_alone_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "_kept", False)
     try:
-        collector.keep_what_there_is()
+        collector.collect_when_asked()
         first = gc.get_freeze_count()
         later: list[list[int]] = [[] for _ in range(1_000)]
-        collector.keep_what_there_is()
+        collector.collect_when_asked()
 
+        assert not gc.isenabled()
         assert first > 1_000
         assert gc.get_freeze_count() < first + len(later)
     finally:
         gc.unfreeze()
+        gc.enable()

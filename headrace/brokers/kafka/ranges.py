@@ -15,7 +15,7 @@ from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained
 from headrace.errors import TopicError, UnavailableError
 
 _STEP = 0.1  # seconds between two looks at a client's errors
-_PAGE = 10_000
+_PAGE = 1_000  # records, with all that is made of them: so few that they stay in the processor's cache
 _SETTINGS = {
     "enable.partition.eof": True,
     "fetch.wait.max.ms": 5,  # that a partition ends is known only after it

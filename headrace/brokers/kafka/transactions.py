@@ -113,7 +113,7 @@ class Transactions:
     ) -> None:
         """Write records to a topic partition; without a partition the keys decide, or those without come in turn."""
         rows = WrittenRecords.of(records)
-        if 0 in rows.timestamps:
+        if not all(rows.timestamps):
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
             )
@@ -163,7 +163,7 @@ class Transactions:
         self, topic: str, partition: int | None, keys: Sequence[bytes | None], partitions: Callable[[str], int]
     ) -> int | Sequence[int]:
         """Return the partition of all records, or of each."""
-        if partition is not None or None not in keys:
+        if partition is not None or all(keys) or None not in keys:
             self._written.add((topic, partition or 0))
             return _BY_KEY if partition is None else partition
         known, turns = partitions(topic), self._turns[topic]
