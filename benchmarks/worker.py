@@ -1,0 +1,146 @@
+"""What one worker takes for a record on Kafka: reading, processing and writing in one process, without Spark.
+
+    python -m benchmarks.worker [--records N] [--rounds N] [--pages N N ...] [W1 W2 ...]
+
+It runs the tasks of one partition, as a worker of Spark's does, in batches over the same records, with pages of the
+sizes that are given in turn: the ratio is what the size of a page does. Times are those of the thread that works, in
+microseconds a record, the least of all rounds, since everything else on the machine only adds to them. This is also
+the program to look at with a profiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+from benchmarks.workloads import WORKLOADS, Workload, make_records
+from headrace import StreamsConfig
+from headrace.brokers import connect
+from headrace.brokers.engine import shared
+from headrace.brokers.kafka import ranges
+from headrace.dev.kafka_broker import DevBroker, free_port
+from headrace.spark.application import Application
+from headrace.spark.blocks import Block, Failure, Stretch, unpack_failure
+from headrace.spark.epochs import Head
+from headrace.spark.identity import Identity
+from headrace.spark.plan import make_plan
+from headrace.spark.stateful import StatefulTask
+from headrace.spark.stateless import StatelessStage
+from headrace.task.collector import collect_when_asked, collector_paused
+
+SINK = "out"
+
+
+@dataclass
+class State:
+    """What Spark keeps for a task, in this process."""
+
+    entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    last: Head | None = None
+
+    def head(self) -> Head | None:
+        return self.last
+
+    def set_head(self, head: Head) -> None:
+        self.last = head
+
+    def get(self, epoch: int, part: int) -> bytes | None:
+        return self.entries.get((epoch, part))
+
+    def put(self, epoch: int, part: int, blob: bytes) -> None:
+        self.entries[epoch, part] = blob
+
+    def remove(self, epoch: int, part: int) -> None:
+        del self.entries[epoch, part]
+
+    def keys(self) -> Iterator[tuple[int, int]]:
+        return iter(list(self.entries))
+
+
+class Worker:
+    """The tasks of the first partition of a work, on a broker."""
+
+    def __init__(self, work: Workload, address: str, source: str, folder: Path) -> None:
+        topology = work.build(source, SINK)
+        config = StreamsConfig(application_id=source, bootstrap_servers=address, state_dir=str(folder))
+        self._broker = shared(address)
+        plan = make_plan(topology, config, self._broker.partition_counts())
+        numbers = Identity.new(3).take_up(plan, topology, config)
+        permit = self._broker.permit(self._broker.begin_run(source, "benchmark"))
+        self._application = Application(topology, config, plan, numbers, {}, folder, permit=permit)
+        self._unit = plan.units[plan.readers[source]]
+        self._task = numbers[self._unit.number][0]
+        self._tables = [topic for topic, units in plan.global_readers.items() if self._unit.number in units]
+        self._source = source
+        self._state = State()
+        self._batch = 0
+
+    def run(self) -> float:
+        """Run a batch of all records; return how many microseconds of this thread each took."""
+        begin, end = (ask(self._source)[0] for ask in (self._broker.first_offsets, self._broker.end_offsets))
+        stretches = [Stretch(self._source, 0, begin, end, 0)]
+        if not self._batch:
+            stretches += [Stretch(topic, 0, 0, self._broker.end_offsets(topic)[0], 0) for topic in self._tables]
+        started = time.thread_time()
+        said = self._stateful(stretches) if self._unit.stateful else self._stateless(stretches)
+        took = time.thread_time() - started
+        self._batch += 1
+        for block in said:
+            if isinstance(block, Failure):
+                raise unpack_failure(block)
+        return took / (end - begin) * 1e6
+
+    def _stateful(self, stretches: list[Stretch]) -> list[Block]:
+        with collector_paused():
+            task = StatefulTask(self._application, self._task, self._state, self._batch)
+            return [block for _, block in (*task.run(stretches), *task.finish())]
+
+    def _stateless(self, stretches: list[Stretch]) -> list[Block]:
+        with StatelessStage(self._application, self._batch) as stage:
+            sent = [block for blocks in stage.run(self._task, stretches) for block in blocks]
+            return [block for _, block in (*sent, *stage.end())]
+
+
+def measure(work: Workload, address: str, records: int, rounds: int, pages: Sequence[int]) -> dict[int, float]:
+    """Return what a record takes by the size of the pages."""
+    source = f"{work.name.lower()}-in"
+    with connect(address) as broker:
+        for topic in (source, SINK):
+            if topic not in broker.topics():
+                broker.create_topic(topic, 2)
+        work.prepare(broker)
+        broker.produce(source, make_records(records, work.keys), partition=0)
+    best: dict[int, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        worker = Worker(work, address, source, Path(folder))
+        worker.run()
+        for _ in range(rounds):
+            for size in pages:
+                with patch.object(ranges, "_PAGE", size):
+                    best[size] = min(worker.run(), best.get(size, 1e9))
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=400_000)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--pages", type=int, nargs="+", default=[ranges._PAGE, 10_000])
+    parser.add_argument("work", nargs="*", metavar="W1")
+    given = parser.parse_args()
+    collect_when_asked()
+    with tempfile.TemporaryDirectory() as folder, DevBroker(Path(folder) / "kafka", free_port()) as kafka:
+        for name in given.work or list(WORKLOADS):
+            took = measure(WORKLOADS[name], kafka.address, given.records, given.rounds, given.pages)
+            first = took[given.pages[0]]
+            told = ", ".join(f"pages of {size:,}: {one:.2f} µs ({one / first:.2f})" for size, one in took.items())
+            print(f"{name} {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
