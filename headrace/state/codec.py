@@ -105,17 +105,17 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
     return Codec(freeze_bytes, thaw, encode, decode, inner_thaw)
 
 
-def value_maker(frozen: Any, thaw_value: Callable[[Any], Any]) -> Callable[[], Any]:
+def value_maker(value: Any, frozen: Any, thaw_value: Callable[[Any], Any]) -> Callable[[], Any]:
     """Return what makes a value anew that an overlay keeps: a copy is made faster than bytes are read.
 
     >>> import json
-    >>> make = value_maker(b'{"city":"Ulm"}', json.loads)
+    >>> frozen = b'{"city":"Ulm"}'
+    >>> make = value_maker(json.loads(frozen), frozen, json.loads)
     >>> make(), make() is make()
     ({'city': 'Ulm'}, False)
     """
-    value = thaw_value(frozen)
     if value.__class__ is dict and _UNCHANGING.issuperset(map(type, value.values())):
-        return value.copy
+        return value.copy().copy  # who has the value itself may change it
     return partial(thaw_value, frozen)
 
 

@@ -75,9 +75,10 @@ class KeyValueStore(Generic[K, V]):
                 seen = is_kept
             if entry is None or thaw_value is None:
                 return entry
+            value = thaw_value(entry[0])
             if seen:
-                known[key] = value_maker(entry[0], thaw_value), entry[1]
-            return thaw_value(entry[0]), entry[1]
+                known[key] = value_maker(value, entry[0], thaw_value), entry[1]
+            return value, entry[1]
 
         def write_plain(key: bytes, value: Any) -> None:
             if known:
