@@ -31,6 +31,10 @@ from headrace.topology.processor import PunctuationType
 from headrace.topology.topology import Topology
 
 
+class NoTopicYetError(TopicError):
+    """No topic matches a pattern: an application that runs on waits for one."""
+
+
 @dataclass
 class Prepared:
     """All that is settled before a query begins."""
@@ -158,7 +162,7 @@ def _make_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker
     known = _known_topics(topology, config, broker)
     for node in topology.nodes.values():
         if isinstance(node, SourceNode) and node.pattern is not None and not any(map(node.reads, known)):
-            raise TopicError(f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'")
+            raise NoTopicYetError(f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'")
     return known
 
 

@@ -221,7 +221,7 @@ class Streams:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _start(self, *, until_caught_up: bool) -> None:
-        from headrace.spark.launch import prepare  # brings Spark along, which takes a second
+        from headrace.spark.launch import NoTopicYetError  # brings Spark along, which takes a second
 
         with self._lock:
             self._check_created("start")
@@ -229,17 +229,25 @@ class Streams:
             self._until_caught_up = until_caught_up
             try:
                 self._set_state(StreamsState.REBALANCING)
-                self._prepared = prepare(self._topology, self._config, self._folder)
-                self._started_from = self._beginnings(self._prepared)
+                self._prepare()
                 self._running = self._launch()
+                self._set_state(StreamsState.RUNNING)
             except BaseException as error:
-                self._set_state(StreamsState.ERROR)
-                self._folder.unlock()
-                raise readable(error) from error.__cause__
-            self._set_state(StreamsState.RUNNING)
+                if not isinstance(error, NoTopicYetError) or until_caught_up:
+                    self._set_state(StreamsState.ERROR)
+                    self._folder.unlock()
+                    raise readable(error) from error.__cause__
+                self._is_outdated = True
             self._watcher = threading.Thread(target=self._watch, name=f"headrace-{self._config.application_id}")
             self._watcher.daemon = True
             self._watcher.start()
+
+    def _prepare(self) -> None:
+        from headrace.spark.launch import prepare
+
+        self._prepared = prepare(self._topology, self._config, self._folder)
+        self._started_from = self._beginnings(self._prepared)
+        self._is_outdated = False
 
     def _beginnings(self, prepared: Prepared) -> dict[str, dict[int, int]]:
         """Return where reading begins, as far as it is known before the first batch."""
@@ -258,9 +266,10 @@ class Streams:
 
     def _watch(self) -> None:
         """Stay with the query until it ends for good."""
-        from headrace.spark.launch import prepare
+        from headrace.spark.launch import NoTopicYetError
 
         error: BaseException | None = None
+        told = ""
         try:
             while True:
                 error = self._wait() if self._running is not None else error
@@ -275,11 +284,17 @@ class Streams:
                 self._running = None
                 try:
                     if self._is_outdated:
-                        _log.info("%s: there are more topics or partitions to read", self._config.application_id)
-                        self._prepared = prepare(self._topology, self._config, self._folder)
-                        self._started_from = self._beginnings(self._prepared)
-                        self._is_outdated = False
+                        if self._prepared is not None:
+                            _log.info("%s: there are more topics or partitions to read", self._config.application_id)
+                        self._prepare()
                     self._running = self._launch()
+                except NoTopicYetError as missing:
+                    error = None
+                    if told != str(missing):
+                        told = str(missing)
+                        _log.warning("%s: waiting for a topic: %s", self._config.application_id, told)
+                    self._closing.wait(_LOOK_SECONDS)
+                    continue
                 except Exception as failed:  # the broker may still be down
                     error = readable(failed)
                     continue

@@ -18,6 +18,7 @@ from headrace import (
     StreamsState,
     StreamThreadExceptionResponse,
     TaskError,
+    TopicError,
     Topology,
     TopologyError,
     serdes,
@@ -261,6 +262,34 @@ def test_a_topic_that_comes_to_match_a_pattern_is_read(place: Place) -> None:
 
         wait_for(lambda: len(place.read("out")) == 2, "the topic that came")
     assert place.read("out") == [("k", "1", 1), ("k", "2", 2)]
+
+
+def test_a_pattern_without_a_topic_waits_for_one(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    builder = StreamsBuilder()
+    counts = builder.stream(re.compile("in-.*"), value_serde=serdes.String).group_by_key().count()
+    counts.to_stream().to("out", value_serde=serdes.Long)
+    with place.streams(builder.build()) as app:
+        app.start()
+        wait_for(lambda: "no topic matches the pattern 'in-.*'" in caplog.text, "a word about it")
+        assert app.state is StreamsState.REBALANCING
+        place.create("in-a", partitions=2)
+        place.produce("in-a", ("k", "1", 1), ("l", "2", 2))
+
+        wait_for(lambda: len(place.read("out")) == 2, "the topic that came")
+        wait_for(lambda: app.state is StreamsState.RUNNING, "its query")
+    assert app.error is None
+
+
+def test_an_application_that_waits_for_a_topic_can_be_closed(place: Place) -> None:
+    builder = StreamsBuilder()
+    builder.stream(re.compile("in-.*")).to("out")
+    app = place.streams(builder.build())
+    app.start()
+
+    assert app.close(30)
+    assert (app.state, app.error) == (StreamsState.NOT_RUNNING, None)
+    with pytest.raises(TopicError, match="no topic matches the pattern"):
+        place.streams(builder.build()).run(until_caught_up=True)
 
 
 def test_the_wall_clock_ticks_when_nothing_comes(place: Place) -> None:
