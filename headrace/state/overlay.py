@@ -200,7 +200,9 @@ class Overlay:
         With `expired_before`, entries whose position is less are deleted on the way.
         """
         live, encode = self.live, self._encode
-        changes: Changes = {key: None if (value := live[key]) is None else encode(value) for key in self.dirty}
+        # Where all that was touched has changed, as most do, there is nothing to look up.
+        changed = live.items() if len(self.dirty) == len(live) else ((key, live[key]) for key in self.dirty)
+        changes: Changes = {key: None if value is None else encode(value) for key, value in changed}
         if expired_before is not None:
             position = self._position
             assert position is not None
