@@ -24,7 +24,15 @@ from typing import cast
 
 from confluent_kafka import KafkaException
 
-from benchmarks.side_by_side.catalogue import PEERS, WORK, Peer, Work
+from benchmarks.side_by_side.catalogue import (
+    PARTITIONS,
+    PEERS,
+    USERS,
+    USERS_BY_PARTITION,
+    WORK,
+    Peer,
+    Work,
+)
 from benchmarks.side_by_side.measuring import Bench, Outcome
 from benchmarks.side_by_side.processes import PeerError
 from benchmarks.side_by_side.reporting import line, tables
@@ -44,7 +52,7 @@ def to_measure(peers: Sequence[str], works: Sequence[str], latency: bool) -> Ite
     for work in works:
         yield from ((work, PEERS[name]) for name in peers if PEERS[name].does(WORK[work]))
     if latency:
-        yield from ((LATENCY, PEERS[name]) for name in peers)
+        yield from ((LATENCY, PEERS[name]) for name in peers if PEERS[name].only is None)
 
 
 def measure(bench: Bench, peer: Peer, work: Work, records: Sequence[Produced], latency: bool) -> Outcome:
@@ -81,7 +89,8 @@ def run(given: argparse.Namespace, folder: Path) -> None:
     shutil.rmtree(folder / "broker", ignore_errors=True)  # of a run that was killed
     with DevBroker(folder / "broker", free_port(), settings=BROKER_SETTINGS) as kafka:
         with connect(kafka.address) as broker:
-            make_users(broker)
+            make_users(broker, USERS)
+            make_users(broker, USERS_BY_PARTITION, PARTITIONS)
             # The first group and the first transaction of a broker wait for topics that it makes for them.
             cast(EngineBroker, broker).begin_run("first", "")
         bench = Bench(Topics(kafka.address), folder / "peers", given.limit)

@@ -174,12 +174,12 @@ def _with_user(trade: Any, user: Any) -> Any:
     return {"symbol": trade["symbol"], "size": trade["size"], "city": user["city"]}
 
 
-def make_users(broker: Broker) -> None:
+def make_users(broker: Broker, topic: str = "users", partitions: int = 1) -> None:
     rows = [
         (b"u%d" % number, b'{"name":"User %d","city":"City %d"}' % (number, number % 40), 1) for number in range(1000)
     ]
-    broker.create_topic("users", 1)
-    broker.produce("users", rows)
+    broker.create_topic(topic, partitions)
+    broker.produce(topic, rows)
 
 
 def enrich_script(records: Iterator[TopicRecord], write: Write) -> None:

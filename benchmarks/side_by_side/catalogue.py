@@ -18,6 +18,8 @@ from headrace.dev.kafka_broker import free_port
 PARTITIONS = 2
 CACHE = 10 * 1024 * 1024
 USERS = "users"
+USERS_BY_PARTITION = "users-by-partition"
+"""The same rows in as many partitions as the records, for joins that go by the partition."""
 APPLICATIONS = Path(__file__).parent / "applications"
 ROOT = Path(__file__).parents[2]
 
@@ -72,10 +74,12 @@ class Peer:
     """Whether it puts out every change, as those with caches do without them."""
     lacks: dict[str, str] = field(default_factory=dict)
     """The work that it cannot do, and why."""
+    only: str | None = None
+    """The one work that it does in another way than the peer before it."""
 
     def does(self, work: Work) -> bool:
         """Tell whether a work is to be measured."""
-        return work.cache > 0 or self.caches
+        return self.only in (None, work.name) and (work.cache > 0 or self.caches)
 
     def commands(self, work: Work, address: str, source: str, sink: str, application: str, folder: Path) -> Commands:
         """Return the programs to start and their environment."""
@@ -131,6 +135,7 @@ def _pyspark(given: dict[str, Any]) -> Commands:
 
 _AT_LEAST_ONCE = {"guarantee": "at_least_once"}
 _EXACTLY_ONCE = {"guarantee": "exactly_once_v2"}
+_QUIX = {"users": USERS_BY_PARTITION, "users_once": False}
 _NATIVE = "needs no state of its own: see PySpark, DataFrame"
 
 PEERS = {
@@ -139,8 +144,16 @@ PEERS = {
         Peer("headrace", "Headrace, exactly once", _headrace, _EXACTLY_ONCE, caches=True),
         Peer("kafka-streams", "Kafka Streams, exactly once", _kafka_streams, _EXACTLY_ONCE, caches=True),
         Peer("kafka-streams-alo", "Kafka Streams, at least once", _kafka_streams, _AT_LEAST_ONCE, caches=True),
-        Peer("quix", "Quix Streams, at least once", _python("quix"), _AT_LEAST_ONCE, 2, every_change=True),
-        Peer("quix-eos", "Quix Streams, exactly once", _python("quix"), _EXACTLY_ONCE, 2, every_change=True),
+        Peer("quix", "Quix Streams, at least once", _python("quix"), _QUIX | _AT_LEAST_ONCE, 2, every_change=True),
+        Peer("quix-eos", "Quix Streams, exactly once", _python("quix"), _QUIX | _EXACTLY_ONCE, 2, every_change=True),
+        Peer(
+            "quix-dict",
+            "Quix Streams, at least once, the table read once into a dict",
+            _python("quix"),
+            {"users_once": True, **_AT_LEAST_ONCE},
+            2,
+            only="W5",
+        ),
         Peer("faust", "Faust, at least once", _python("faust"), _AT_LEAST_ONCE, 2, 200_000, every_change=True),
         Peer("bytewax", "Bytewax, at least once", _bytewax, _AT_LEAST_ONCE, 2, every_change=True),
         Peer("pyspark", "PySpark, DataFrame, at least once", _pyspark, {"how": "native"}),

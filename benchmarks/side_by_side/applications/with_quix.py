@@ -54,6 +54,17 @@ def statistics(trades: Any, sink: Any, users: Any) -> None:
 
 
 def enrich(trades: Any, sink: Any, users: Any) -> None:
+    """Join with a table that is kept up to date: one of the same key, so records go by user, and back by their key."""
+
+    def join(trade: Any, user: Any) -> Any:
+        return trade["key"], {"symbol": trade["symbol"], "size": trade["size"], "city": user["city"]}
+
+    trades = trades.apply(lambda trade, key, timestamp, headers: {**trade, "key": key}, metadata=True)
+    trades = trades.group_by("user", key_serializer="str", key_deserializer="str")
+    trades.join_asof(users, on_merge=join).to_topic(sink, key=lambda result: result[0])
+
+
+def enrich_from_dict(trades: Any, sink: Any, users: Any) -> None:
     def join(trade: Any) -> Any:
         return {"symbol": trade["symbol"], "size": trade["size"], "city": users[trade["user"]]["city"]}
 
@@ -61,7 +72,7 @@ def enrich(trades: Any, sink: Any, users: Any) -> None:
 
 
 def read_users(app: Application, topic: str, count: int = 1000) -> dict[str, Any]:
-    """Read the table once: there is no table that is kept up to date beside a stream."""
+    """Read the table once: what comes later does not show."""
     users: dict[str, Any] = {}
     with app.get_consumer(auto_commit_enable=False) as consumer:
         consumer.subscribe([topic])
@@ -88,16 +99,20 @@ def main() -> None:
         )
 
     work = given["work"]
-    users = None
-    if work == "W5":
-        users = read_users(application(f"{given['application']}-users-{given['process']}"), given["users"])
     app = application(given["application"])
+    users: Any = None
+    if given["users_once"]:
+        users = read_users(application(f"{given['application']}-users-{given['process']}"), given["users"])
+    elif work == "W5":
+        users = app.dataframe(app.topic(given["users"], key_deserializer="str", value_deserializer="json"))
     source = app.topic(given["source"], key_deserializer="str", value_deserializer="json")
-    kinds = {"W2": "bytes", "W3": "bytes", "W4": JSONSerializer(dumps=lambda window: orjson.dumps(window[1]))}
+    second = JSONSerializer(dumps=lambda pair: orjson.dumps(pair[1]))
+    kinds = {"W2": "bytes", "W3": "bytes", "W4": second, "W5": "json" if given["users_once"] else second}
     sink = app.topic(
         given["sink"], key_serializer="bytes" if work == "W4" else "str", value_serializer=kinds.get(work, "json")
     )
-    build = {"W1": parse, "W2": count, "W3": count, "W4": statistics, "W5": enrich}[work]
+    enriching = enrich_from_dict if given["users_once"] else enrich
+    build = {"W1": parse, "W2": count, "W3": count, "W4": statistics, "W5": enriching}[work]
     build(app.dataframe(source), sink, users)
     app.run()
 
