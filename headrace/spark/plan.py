@@ -34,6 +34,8 @@ class Unit:
     """Whether one task runs all partitions."""
     partitions: int
     """Of its widest topic."""
+    depth: int = 0
+    """The longest chain of units before it."""
 
     @property
     def tasks(self) -> int:
@@ -87,10 +89,11 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
         bool(table) or in_one or any(needs_state(topology, subs[sub], config) for sub in circle)
         for circle, table, in_one in zip(circles, tables, together)
     ]
-    levels: list[int] = [0] * len(circles)
+    levels, depths = [0] * len(circles), [0] * len(circles)
     for number, circle in enumerate(circles):  # in topological order: what feeds a circle comes before it
         for following in {in_circle[other] for sub in circle for other in after[sub]} - {number}:
             levels[following] = max(levels[following], levels[number] + stateful[number])
+            depths[following] = max(depths[following], depths[number] + 1)
     widths = {sub: max(map(counts.__getitem__, topics)) for sub, topics in reads.items()}
     units: list[Unit] = []
     for number in sorted(range(len(circles)), key=lambda number: min(circles[number])):
@@ -104,6 +107,7 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
                 stateful=stateful[number],
                 together=together[number],
                 partitions=max(widths[sub] for sub in circle),
+                depth=depths[number],
             )
         )
 

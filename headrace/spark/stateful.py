@@ -106,7 +106,7 @@ class StatefulTask:
         following = StatelessTasks(application, self._outgoing)
         sent = self._outgoing.send(lane, application.routes.send(outputs, causes, lane, 0, index, now))
         sent += self._outgoing.send(lane, parts.changelog(changes, new_cells, lane, causes))
-        sent = following.follow(sent)
+        sent = following.follow(lane, sent)
         self._numbers = {
             **inputs.numbers,
             "dropped_records": dropped + following.dropped_records,

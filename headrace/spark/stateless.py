@@ -38,32 +38,51 @@ class StatelessTasks:
         """Tell whether any had something to do."""
         return bool(self._tasks)
 
-    def follow(self, sent: Iterable[tuple[int, Block]]) -> list[tuple[int, Block]]:
-        """Process what was sent to a task without state; return what is for others, and what they make of it."""
+    def run(self, number: int, now: int, process: Callable[[Task], Causes]) -> list[tuple[int, Block]]:
+        """Have a task process records, all or some of them; return what is for tasks with state, and for Spark."""
+        return self.follow(str(number), self._run(number, f"{number}:", now, process))
+
+    def follow(self, origin: str, sent: Iterable[tuple[int, Block]]) -> list[tuple[int, Block]]:
+        """Process what a task has sent to tasks without state; return what is for others, and what they make of it.
+
+        What comes to a task by several ways is all there before it begins, to be put in the order of its causes.
+        """
+        units = self._application.units
+        rest, waiting = self._sort_out(sent, {})
+        while waiting:
+            number = min(waiting, key=lambda number: units[number][0].depth)
+            blocks = waiting.pop(number)
+            process = partial(Task.process_lanes, lanes=lanes_of(blocks))
+            more, waiting = self._sort_out(self._run(number, f"{number}:{origin}", blocks[0].now, process), waiting)
+            rest += more
+        return rest
+
+    def _sort_out(
+        self, sent: Iterable[tuple[int, Block]], waiting: dict[int, list[Input]]
+    ) -> tuple[list[tuple[int, Block]], dict[int, list[Input]]]:
+        """Return what is not for tasks without state, and what waits for these."""
         rest: list[tuple[int, Block]] = []
         for to, block in sent:
             if isinstance(block, Input) and self._application.is_stateless(to):
-                process = partial(Task.process_lanes, lanes=lanes_of([block]))
-                rest += self.run(to, f"{block.topic}:{block.lane}", block.now, process)
+                waiting.setdefault(to, []).append(block)
             else:
                 rest.append((to, block))
-        return rest
+        return rest, waiting
 
-    def run(self, number: int, origin: str, now: int, process: Callable[[Task], Causes]) -> list[tuple[int, Block]]:
-        """Have a task process records, all or some of them; return what is for tasks with state, and for Spark.
+    def _run(self, number: int, name: str, now: int, process: Callable[[Task], Causes]) -> list[tuple[int, Block]]:
+        """Have a task process records, and return what it has sent.
 
-        The origin is a place and the way from there: what has come by one is in order, by two it may overtake itself.
+        The name is that of a lane: what the task makes of one origin's records is in order.
         """
         application = self._application
         unit, index = application.units[number]
         task = self._task(unit, index, now)
         causes = process(task)
         crash_point("mid-task")
-        name = f"{number}:{origin}"
         place = self._sent.get(name, 0)
         sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, now))
         self._sent[name] = place + len(sent)
-        return self.follow(self._outgoing.send(name, sent))
+        return self._outgoing.send(name, sent)
 
     def _task(self, unit: Unit, index: int, now: int) -> Task:
         task = self._tasks.get((unit.number, index))
@@ -94,12 +113,12 @@ class StatelessStage:
 
     def run(self, number: int, stretches: Sequence[Stretch]) -> Iterator[list[tuple[int, Block]]]:
         """Process what a task reads: of one stretch page by page, of several all together, in the order of time."""
-        origin, now = ",".join(sorted(stretch.topic for stretch in stretches)) + ":", stretches[0].now
+        now = stretches[0].now
         try:
             with collector_paused():
                 for process in self._turns(stretches):
                     started = perf_counter() - self._inputs.numbers["source_seconds"]
-                    sent = self._tasks.run(number, origin, now, process)
+                    sent = self._tasks.run(number, now, process)
                     self._process_seconds += perf_counter() - self._inputs.numbers["source_seconds"] - started
                     if sent:
                         yield sent

@@ -1,12 +1,13 @@
 """The engine without Spark: the same plan, stages, epoch log and order of outputs, with dicts where Spark has state."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from headrace import StreamsConfig, Topology
+from headrace.brokers.engine import WrittenRecord
 from headrace.partitioning import partition_of
 from headrace.spark.application import Application
 from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
@@ -59,17 +60,56 @@ class OverLists(Application):
         rows = self.topics[stretch.topic][stretch.partition][stretch.start : stretch.end]
         return (rows[first : first + PAGE_ROWS] for first in range(0, len(rows), PAGE_ROWS))
 
+    @property
+    def broker(self) -> Any:
+        """What tasks write with, if they do."""
+        return self
+
+    def begin_writing(self, permit: object, batch: int) -> "WritingToLists":
+        return WritingToLists(permit)
+
+
+class WritingToLists:
+    """What tasks write by themselves, as a transaction."""
+
+    def __init__(self, append: Any) -> None:
+        self._append = append
+        self._held: list[tuple[str, int | None, Sequence[WrittenRecord]]] = []
+        self.records = 0
+
+    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> None:
+        self._held.append((topic, partition, records))
+        self.records += len(records)
+
+    def commit(self) -> None:
+        for topic, partition, records in self._held:
+            for key, value, timestamp, headers in records:
+                self._append(topic, partition or 0, key, value, timestamp, headers)
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
 
 class BatchEngine:
     """Topics in lists, and batches of any size over them."""
 
-    def __init__(self, topology: Topology, config: StreamsConfig, folder: Path, partitions: int = 1) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        folder: Path,
+        partitions: int = 1,
+        *,
+        tasks_write: bool = False,
+    ) -> None:
         self.topology, self.config, self.partitions = topology, config, partitions
         sources = [node for node in topology.nodes.values() if isinstance(node, SourceNode)]
         known = {t: partitions for node in sources for t in node.topics if t not in topology.internal_topics}
         plan = make_plan(topology, config, known)
         numbers = Identity.new(3).take_up(plan, topology, config)
-        self.application = OverLists(topology, config, plan, numbers, {}, folder)
+        self.application = OverLists(
+            topology, config, plan, numbers, {}, folder, permit=self._append if tasks_write else None
+        )
         self.topics = self.application.topics
         self.states: dict[int, DictState] = {}
         self.read: dict[tuple[str, int], int] = {}
@@ -137,6 +177,7 @@ class BatchEngine:
         for task, stretches in orders.items():
             for sent in stage.run(task, stretches):
                 yield from _encoded(sent)
+        yield from _encoded(stage.end())
 
     def _next_batch(self, limit: int | None) -> list[tuple[int, bytes]]:
         waiting = []

@@ -19,7 +19,7 @@ from headrace.spark.routing import FOR_THE_WRITER
 from headrace.spark.stages import Packed
 from headrace.task import outputs, task
 from headrace.testing import TopologyTestDriver
-from tests.spark.batches import BatchEngine
+from tests.spark.batches import BatchEngine, WritingToLists
 
 
 class Unpacked:
@@ -126,6 +126,69 @@ def test_records_keep_their_order_through_tasks_without_state(
     engine.run(size)
 
     assert [(key, value) for _, _, key, value, *_ in engine.records("out")] == expected
+
+
+def by_unequal_ways(first: Stream) -> Stream:
+    """Send records to one task by two ways, one of which leads through another task."""
+    direct = first.filter(lambda key, value: ord(value) % 2 == 0).repartition(name="direct", **TEXT)
+    around = first.filter(lambda key, value: ord(value) % 2 == 1).repartition(name="around", **TEXT)
+    return direct.merge(around.map_values(str.lower).repartition(name="further", **TEXT))
+
+
+@pytest.mark.parametrize("way", [by_two_topics, by_unequal_ways])
+@pytest.mark.parametrize("counts_before", [True, False], ids=["behind state", "from a topic"])
+@pytest.mark.parametrize("tasks_write", [True, False])
+@pytest.mark.parametrize("page", [10_000, 3])
+def test_a_task_without_state_takes_what_comes_by_several_ways_in_order(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Callable[[Stream], Stream],
+    counts_before: bool,
+    tasks_write: bool,
+    page: int,
+) -> None:
+    for module, name in ((outputs, "PAGE"), (task, "PAGE"), (stateless, "_ENOUGH")):
+        monkeypatch.setattr(module, name, page)
+    builder = StreamsBuilder()
+    first = builder.stream("in", **TEXT)
+    if counts_before:
+        first = first.group_by_key(**TEXT).reduce(lambda old, new: new, store="first").to_stream()
+    way(first).to("out", **TEXT)
+    config = StreamsConfig(application_id="app", num_partitions=1, statestore_cache_max_bytes=0)
+    engine = BatchEngine(builder.build(), config, tmp_path, tasks_write=tasks_write)
+    letters = "abcdefghijkl" * 3
+    for number, letter in enumerate(letters):
+        engine.produce("in", b"k", letter.encode(), 1000 + number)
+
+    engine.run()
+
+    assert [value for _, _, _, value, *_ in engine.records("out")] == [letter.encode() for letter in letters]
+
+
+def test_a_task_writes_under_one_name_whatever_topics_it_finds_something_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream(["a", "b"], **TEXT)
+    stream.to("out", **TEXT)
+    stream.repartition(name="more", **TEXT).to("out", **TEXT)
+    engine = BatchEngine(builder.build(), StreamsConfig(application_id="app"), tmp_path, tasks_write=True)
+    names: list[set[str]] = []
+    send = WritingToLists.send
+
+    def noting(self: WritingToLists, task: str, *rest: Any) -> None:
+        names[-1].add(task)
+        send(self, task, *rest)
+
+    monkeypatch.setattr(WritingToLists, "send", noting)
+    for topics in (["a", "b"], ["a"], ["b"]):  # as when one of them is lost before the batch is done again
+        names.append(set())
+        for topic in topics:
+            engine.produce(topic, b"k", b"v", 1000)
+        engine.run()
+
+    assert names[0] == names[1] == names[2]
+    assert len(names[0]) == 2
 
 
 def test_a_long_stretch_goes_through_many_tasks_without_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
