@@ -29,7 +29,7 @@ class Failures:
             record.partition,
             record.offset,
             timestamp,
-            record.headers,
+            list(record.headers),
             key,
             value,
             record.raw_key,

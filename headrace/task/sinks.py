@@ -58,15 +58,16 @@ def _bind_general_sink(task: Task, node: SinkNode) -> Process:
     def sink(key: Any, value: Any, timestamp: int) -> None:
         try:
             if callable(choose):
-                headers = list(record.headers)
-                where = RecordContext(record.topic, record.partition, record.offset, timestamp, headers)
+                seen = list(record.headers)
+                where = RecordContext(record.topic, record.partition, record.offset, timestamp, seen)
                 topic = choose(key, value, where)
                 if not isinstance(topic, str) or not topic:
                     raise StreamsError(f"the function that names the topic must give a str, got {topic!r}")
             else:
                 topic = task.topic_name(choose)
-            raw_key = key_serde.serialize(topic, key, record.headers)
-            raw_value = value_serde.serialize(topic, value, record.headers)
+            headers = list(record.headers)  # serdes may add to them, for this topic alone
+            raw_key = key_serde.serialize(topic, key, headers)
+            raw_value = value_serde.serialize(topic, value, headers)
             if timestamp < 0:
                 raise StreamsError(_negative(timestamp))
             partitions = _partitions(partitioner, topic, key, value, task.partition_count)
@@ -74,7 +75,7 @@ def _bind_general_sink(task: Task, node: SinkNode) -> Process:
             task.failures.in_sink(name, error, key, value, timestamp)
             return
         for partition in partitions:
-            put_out((topic, partition, raw_key, raw_value, timestamp, record.headers, record.ordinal))
+            put_out((topic, partition, raw_key, raw_value, timestamp, headers, record.ordinal))
 
     return sink
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from headrace.records import Headers, Record
 from headrace.serdes import Serde
-from headrace.task.current_record import NO_HEADERS
 from headrace.topology.nodes import Process
 from headrace.topology.timestamps import FailOnInvalidTimestamp, TimestampExtractor
 
@@ -53,8 +52,8 @@ class InputQueue:
         _, _, key, value, headers, _ = raw
         if self.uses_headers:
             return (
-                self._key_serde.deserialize(self.topic, key, headers or NO_HEADERS),
-                self._value_serde.deserialize(self.topic, value, headers or NO_HEADERS),
+                self._key_serde.deserialize(self.topic, key, list(headers or ())),
+                self._value_serde.deserialize(self.topic, value, list(headers or ())),
             )
         return (
             None if key is None else self.decode_key(key),
@@ -63,9 +62,8 @@ class InputQueue:
 
     def explain(self, raw: RawRecord) -> None:
         """Deserialize once more in the way that gives the full message; return when nothing is wrong after all."""
-        headers = raw[4] or NO_HEADERS
-        self._key_serde.deserialize(self.topic, raw[2], headers)
-        self._value_serde.deserialize(self.topic, raw[3], headers)
+        self._key_serde.deserialize(self.topic, raw[2], list(raw[4] or ()))
+        self._value_serde.deserialize(self.topic, raw[3], list(raw[4] or ()))
 
     def timestamp(self, key: Any, value: Any, raw: RawRecord) -> int:
         """Extract a record's timestamp; negative means that the record is to be dropped."""

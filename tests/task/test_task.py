@@ -222,6 +222,46 @@ def test_serdes_may_use_the_headers_of_a_record() -> None:
     assert [value for _, _, _, value, _, _ in task.take_outputs()] == [b"BCD", b"XYZ"]
 
 
+def test_a_serde_adds_headers_for_its_topic_alone() -> None:
+    def write(topic: str, text: str, headers: Any) -> bytes:
+        headers.append(("type", b"text"))
+        return text.encode()
+
+    typed: serdes.Serde[str] = serdes.Serde(write, lambda topic, data, headers: data.decode())
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key_serde=serdes.String, value_serde=serdes.String)
+    for topic, serde in (("plain", serdes.String), ("typed", typed), ("also-plain", serdes.String)):
+        stream.to(topic, key_serde=serdes.String, value_serde=serde)
+    task = task_of(builder.build())
+    task.feed("in", 0, [(0, 0, b"k", b"a", None), (1, 0, b"k", b"b", [("own", b"1")]), (2, 0, b"k", b"c", None)])
+
+    task.process()
+
+    own: list[Any] = [[], [("own", b"1")], []]
+    headers: dict[str, list[Any]] = {}
+    for topic, *_, mine in task.take_outputs():
+        headers.setdefault(topic, []).append(mine)
+    assert headers == {"plain": own, "also-plain": own, "typed": [[*mine, ("type", b"text")] for mine in own]}
+
+
+def test_what_reads_a_record_does_not_change_its_headers() -> None:
+    def read(topic: str, data: bytes, headers: Any) -> str:
+        headers.append(("seen", b"1"))
+        return data.decode()
+
+    seeing: serdes.Serde[str] = serdes.Serde(lambda value: value.encode(), read)
+    builder = StreamsBuilder()
+    builder.stream("in", key_serde=serdes.String, value_serde=seeing).to(
+        "out", key_serde=serdes.String, value_serde=serdes.String
+    )
+    task = task_of(builder.build())
+    task.feed("in", 0, [(0, 0, b"k", b"a", None), (1, 0, b"k", b"b", [("own", b"1")])])
+
+    task.process()
+
+    assert [headers for *_, headers in task.take_outputs()] == [[], [("own", b"1")]]
+
+
 # -- time -------------------------------------------------------------------------------------------------------------
 
 
