@@ -5,6 +5,8 @@ HeadraceError
 ├── TopologyError            a topology that cannot be built
 ├── SerializationError       bytes that cannot be read, or a value that cannot be written
 ├── TopicError               a topic that is missing, or not what it should be
+│   ├── UnknownTopicError    there is no such topic
+│   └── RecordsGoneError     records that were to be read have been deleted
 └── StreamsError             something failed while records were processed
     ├── TaskError            a step failed on a record: names step, topic, partition, offset and key
     ├── SupersededError      the application was started again elsewhere: only the latest run may write
@@ -32,6 +34,14 @@ class SerializationError(HeadraceError):
 
 class TopicError(HeadraceError):
     """A topic that is missing, or not what it should be."""
+
+
+class UnknownTopicError(TopicError):
+    """There is no such topic."""
+
+
+class RecordsGoneError(TopicError):
+    """Records that were to be read have been deleted, or the topic has."""
 
 
 class StreamsError(HeadraceError):

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import check_topic
 from headrace.brokers.log_file import LogFile
-from headrace.errors import TopicError
+from headrace.errors import TopicError, UnknownTopicError
 
 
 class Topic(NamedTuple):
@@ -38,7 +38,7 @@ def find_topic(file: LogFile, name: str) -> Topic:
     found = file.read("SELECT id, partitions FROM topics WHERE name = ?", (str(name),))
     if not found:
         known = ", ".join(all_topics(file)) or "none"
-        raise TopicError(f"there is no topic '{name}' in '{file.path}' (topics: {known})")
+        raise UnknownTopicError(f"there is no topic '{name}' in '{file.path}' (topics: {known})")
     return Topic(name, *found[0])
 
 

@@ -13,7 +13,7 @@ import typer
 
 from headrace.brokers import Broker, connect
 from headrace.cli.reporting import want_traceback
-from headrace.errors import ConfigError, TopicError
+from headrace.errors import ConfigError, TopicError, UnknownTopicError
 
 ADDRESS_VARIABLE = "HEADRACE_BOOTSTRAP_SERVERS"
 SETTINGS_VARIABLE = "HEADRACE_KAFKA"
@@ -71,7 +71,7 @@ def local_path(address: str) -> Path | None:
 def check_topic(broker: Broker, topic: str, address: str) -> None:
     """Raise when there is no such topic; say how to get it."""
     known = list(broker.topics())
-    if topic in known:
+    if topic in known or _is_hidden(broker, topic):
         return
     close = get_close_matches(topic, known, n=1)
     where = f"there is no topic '{topic}' in {address}"
@@ -79,6 +79,20 @@ def check_topic(broker: Broker, topic: str, address: str) -> None:
         raise TopicError(f"{where}. Did you mean '{close[0]}'? {_how_to_create('it', topic, address)}")
     shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
     raise TopicError(f"{where} (topics: {shown or 'none'}). {_how_to_create('it', topic, address)}")
+
+
+def _is_hidden(broker: Broker, topic: str) -> bool:
+    """Tell whether there is such a topic, and it is not listed as the user may not see it.
+
+    The command goes on then: the broker's answer to what it does says what it takes.
+    """
+    try:
+        broker.end_offsets(topic)
+    except UnknownTopicError:
+        return False
+    except TopicError:
+        return True
+    return True
 
 
 def _settings_in(file: Path) -> dict[str, str]:

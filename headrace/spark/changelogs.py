@@ -36,7 +36,7 @@ def changelogs(topology: Topology, config: StreamsConfig, plan: Plan) -> dict[st
                 found[name] = TopicInfo(
                     changelog_name(config, name),
                     plan.widths[sub.id],
-                    compact=True,
+                    compact=not options.get("duplicates"),  # entries that are there again after a restart
                     retention_ms=_longer(options.get("retention")),
                     min_compaction_lag_ms=_longer(options.get("history_retention")),
                 )

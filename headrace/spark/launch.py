@@ -79,24 +79,22 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
 
 
 def topics_changed(prepared: Prepared) -> bool:
-    """Tell whether there are topics or partitions to read that were not there when this was prepared."""
-    application = prepared.application
+    """Tell whether there are topics or partitions that were not there when this was prepared."""
+    application, plan = prepared.application, prepared.application.plan
     known = _known_topics(application.topology, application.config, prepared.broker)
     patterns = [
         node
         for node in application.topology.nodes.values()
         if isinstance(node, SourceNode) and node.pattern is not None
     ]
-    inputs = set(application.plan.input_topics())
-    added = {topic for topic in known if any(node.reads(topic) for node in patterns)} - inputs
-    others = {topic for topic in inputs & known.keys() if known[topic] != application.plan.partitions[topic]}
-    return bool(added or others)
+    added = {topic for topic in known if any(node.reads(topic) for node in patterns)} - set(plan.input_topics())
+    others = known.keys() & plan.partitions.keys() - plan.internal
+    return bool(added) or any(known[topic] != plan.partitions[topic] for topic in others)
 
 
 def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics, *, until_caught_up: bool) -> Running:
     """Begin a run: from now on no earlier one can write."""
-    application = prepared.application
-    config = application.config
+    application, config = prepared.application, prepared.application.config
     run = prepared.broker.begin_run(
         config.application_id,
         prepared.identity.lineage,
@@ -104,6 +102,17 @@ def start_query(prepared: Prepared, folder: ApplicationFolder, metrics: Metrics,
         changelogs=application.changelogs.values(),
         replication_factor=config.replication_factor,
     )
+    try:
+        return _started(prepared, folder, metrics, run, until_caught_up)
+    except BaseException:
+        prepared.broker.end_run(run)
+        raise
+
+
+def _started(
+    prepared: Prepared, folder: ApplicationFolder, metrics: Metrics, run: Run, until_caught_up: bool
+) -> Running:
+    application, config = prepared.application, prepared.application.config
     writer = Writer(application, run, metrics)
     prepared.session.dataSource.register(TopicsSource)
     rows = prepared.session.readStream.format("headrace").option(READING, prepared.reading.dumps()).load()

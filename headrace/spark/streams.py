@@ -16,6 +16,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import (
     ConfigError,
     HeadraceError,
+    RecordsGoneError,
     StreamsError,
     SupersededError,
     TopicError,
@@ -281,7 +282,7 @@ class Streams:
                     return
                 if not self._closing.is_set():
                     self._set_state(StreamsState.REBALANCING)
-                self._running = None
+                self._end_run()
                 try:
                     if self._is_outdated:
                         if self._prepared is not None:
@@ -350,6 +351,11 @@ class Streams:
             _log.warning("%s: starting again: %s", self._config.application_id, error)
             self._closing.wait(_SHORTEST_PAUSE)
             return True
+        if isinstance(error, RecordsGoneError) and self._config.on_data_loss == "continue":
+            # While they were to be read: the batch is done again with what there is, and says what is missing.
+            _log.warning("%s: starting again: %s", self._config.application_id, error)
+            self._closing.wait(_SHORTEST_PAUSE)
+            return True
         if isinstance(error, UnavailableError) and self._still_waits():
             _log.warning("%s: waiting for the broker: %s", self._config.application_id, error)
             self._closing.wait(_BROKER_PAUSE)
@@ -397,8 +403,7 @@ class Streams:
             outputs = [topic for topic in written if isinstance(topic, str)]
             with suppress(HeadraceError):  # it is committed all the same
                 self._prepared.broker.wait_until_visible(set(outputs) - self._topology.internal_topics.keys())
-        if self._running is not None and self._prepared is not None:
-            self._prepared.broker.end_run(self._running.run)
+        self._end_run()
         self._folder.unlock()
         if error is not None:
             self._set_state(StreamsState.PENDING_ERROR)
@@ -407,6 +412,11 @@ class Streams:
             if self._state.is_running():
                 self._set_state(StreamsState.PENDING_SHUTDOWN)
             self._set_state(StreamsState.NOT_RUNNING)
+
+    def _end_run(self) -> None:
+        running, self._running = self._running, None
+        if running is not None and self._prepared is not None:
+            self._prepared.broker.end_run(running.run)
 
     def _set_state(self, new: StreamsState) -> None:
         with self._lock:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from headrace.errors import HeadraceError, StreamsError, SupersededError, UnavailableError
+from headrace.errors import HeadraceError, RecordsGoneError, StreamsError, SupersededError, UnavailableError
 
-_KEPT: dict[str, type[StreamsError]] = {
+_KEPT: dict[str, type[HeadraceError]] = {
+    "RecordsGoneError": RecordsGoneError,
     "SupersededError": SupersededError,
     "UnavailableError": UnavailableError,
 }

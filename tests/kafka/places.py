@@ -47,6 +47,11 @@ class OnKafka(Place):
 
     def delete_records(self, before: int) -> None:
         """Let the first records of the lines be gone, as retention would."""
-        admin = AdminClient({"bootstrap.servers": self.config.broker_address})
-        for future in admin.delete_records([TopicPartition(self.lines, 0, before)]).values():
-            future.result(30)
+        delete_records(self.config.broker_address, self.lines, before)
+
+
+def delete_records(address: str, topic: str, before: int) -> None:
+    """Let the first records of a topic's first partition be gone."""
+    admin = AdminClient({"bootstrap.servers": address})
+    for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        future.result(30)

@@ -23,9 +23,9 @@ from headrace import (
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.markers import commits_topic
 from headrace.dev.kafka_broker import DevBroker
-from headrace.errors import TaskError, UnavailableError
+from headrace.errors import RecordsGoneError, TaskError, UnavailableError
 from headrace.partitioning import partition_of
-from tests.kafka.places import OnKafka
+from tests.kafka.places import OnKafka, delete_records
 from tests.kafka.transactions import settled
 from tests.spark.applications import caught_up, still_runs, wait_for
 
@@ -226,6 +226,42 @@ def test_or_are_told_and_left_out(place: OnKafka, caplog: pytest.LogCaptureFixtu
     assert f"topic '{place.lines}', partition 0: offsets 1 to 2 are gone" in caplog.text
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_records_may_go_while_a_batch_is_read(place: OnKafka, caplog: pytest.LogCaptureFixture, goes_on: bool) -> None:
+    first = f"{place.name}-first"
+    others = [f"{place.name}-other-{number}" for number in range(1, os.cpu_count() or 1)]
+    place.create(first, place.lines, place.counts, *others)
+    # So that one worker reads the lines, and before them the first topic.
+    for topic, count in (*((other, 9) for other in others), (first, 4)):
+        place.produce(topic, *((None, "x", 1000) for _ in range(count)))
+    place.produce(place.lines, (None, "a", 1000), (None, "b", 1001), (None, "c", 1002))
+    flag, address, lines, delete = place.folder / "gone", place.config.broker_address, place.lines, delete_records
+
+    def lose(value: str) -> str:
+        """Delete some of what the batch is going to read next."""
+        if not flag.exists():
+            flag.touch()
+            delete(address, lines, 2)
+        return value
+
+    builder = StreamsBuilder()
+    builder.stream(first, value_serde=serdes.String).map_values(lose).to(place.counts, value_serde=serdes.String)
+    for topic in (place.lines, *others):
+        builder.stream(topic, value_serde=serdes.String).to(place.counts, value_serde=serdes.String)
+    place.settings["on_data_loss"] = "continue" if goes_on else "fail"
+    app = place.streams(builder.build())
+
+    if not goes_on:
+        with pytest.raises(RecordsGoneError, match=f"'{place.lines}', partition 0: the records from offset 0 to 3 are"):
+            app.run(until_caught_up=True)
+        return
+    app.run(until_caught_up=True)
+
+    values = ["c", *"x" * (9 * len(others) + 4)]
+    wait_for(lambda: sorted(value for _, value, _ in place.read(place.counts)) == values, "the others", 20, every=0.1)
+    assert f"topic '{place.lines}', partition 0: offsets 0 to 1 are gone" in caplog.text
+
+
 def test_a_topic_made_anew_is_read_from_its_beginning_if_that_is_wanted(place: OnKafka) -> None:
     place.create(place.lines)
     place.produce(place.lines, (None, "a a", 1000), (None, "a", 1001))
@@ -316,6 +352,26 @@ def test_new_topics_and_partitions_are_found_while_it_runs(place: OnKafka) -> No
         with place.broker() as broker:
             broker.produce(place.lines, [(b"a", b"3", 3000)], partition=1)
         wait_for(lambda: values() == {"1", "2", "3"}, "the partition that came")
+
+
+@pytest.mark.parametrize("beside", [None, "with-a-key"])
+def test_a_topic_that_gets_more_partitions_while_it_is_written_gets_keys_there(
+    place: OnKafka, beside: str | None
+) -> None:
+    place.create(place.lines, place.counts)
+    builder = StreamsBuilder()
+    builder.stream(place.lines, value_serde=serdes.String).to(place.counts, value_serde=serdes.String)
+
+    def is_in_the_new_one() -> bool:
+        place.produce(place.lines, (key_of(1), "1", 1000), (beside, "2", 1000))
+        with place.broker() as broker:
+            return any(record.value == b"1" for record in broker.records(place.counts) if record.partition == 1)
+
+    with place.streams(builder.build()) as app:
+        app.start()
+        wait_for(lambda: bool(place.read(place.counts)) or is_in_the_new_one(), "the only partition", every=0.5)
+        place.add_partitions(place.counts, 2)
+        wait_for(is_in_the_new_one, "the partition that came", 60, every=0.5)
 
 
 def key_of(partition: int) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.brokers import Broker
+from headrace.brokers import Broker, connect
 from headrace.dev.kafka_broker import DevBroker
 from tests.cli.running import Outcome, headrace, run, started
 from tests.kafka.naming import unique
@@ -139,6 +139,29 @@ def test_a_wrong_password_is_told_in_a_line_without_it(secured: SecuredBroker, f
     assert f"error: cannot list the topics at {secured.address}: the broker did not accept the login" in outcome.errors
     assert "sesame" not in outcome.errors
     assert PASSWORDS["ann"] not in outcome.errors
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        (["consume"], "Read"),
+        (["produce"], "Write"),
+        (["topics", "describe"], "Describe"),
+        (["topics", "delete", "--yes"], "Delete"),
+    ],
+    ids=["consume", "produce", "describe", "delete"],
+)
+def test_who_may_not_see_a_topic_is_told_what_it_takes(
+    secured: SecuredBroker, monkeypatch: pytest.MonkeyPatch, command: list[str], needed: str
+) -> None:
+    name = unique("orders")
+    with connect(secured.address, **secured.settings("admin")) as broker:
+        broker.create_topic(name)
+    monkeypatch.setenv("HEADRACE_KAFKA", json.dumps(secured.settings("ann")))
+
+    errors = headrace(*command, name, "-b", secured.address).errors
+
+    assert f"user 'ann' is not allowed to. It takes an ACL that allows {needed} on topic '{name}'" in errors
 
 
 @pytest.mark.parametrize(

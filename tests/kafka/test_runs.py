@@ -21,7 +21,7 @@ from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import StreamsError, SupersededError, TopicError
 from headrace.partitioning import partition_of
 from tests.kafka.naming import unique
-from tests.kafka.transactions import settled, wait_until, write_and_wait
+from tests.kafka.transactions import has_member, settled, wait_until, write_and_wait
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
@@ -479,6 +479,14 @@ def test_a_batch_is_there_once_when_the_broker_is_killed_meanwhile(
 
     assert values(broker, out) == [b"0", *[b"1"] * 100, b"2"]
     assert broker.last_batch(app) == ("x", 2)
+
+
+def test_a_run_that_cannot_begin_leaves_its_group(kafka: DevBroker, app: str) -> None:
+    with KafkaBroker(kafka.address, **{"session.timeout.ms": 6_000}) as broker:
+        with pytest.raises(TopicError, match="no name!"):
+            broker.begin_run(app, "x", changelogs=[TopicInfo("no name!", 1)])
+
+        wait_until(lambda: not has_member(kafka.address, app), "the group has a member")
 
 
 # -- forgetting --------------------------------------------------------------------------------------------------------

@@ -1,13 +1,23 @@
 """What goes to changelog topics: Kafka Streams' keys, values and timestamps."""
 
 from struct import pack
+from typing import Any
 
 import pytest
 
-from headrace.spark.changelogs import logged_entries
+from headrace import Processor, Record, Stores, StreamsConfig, Topology, serdes
+from headrace.brokers import TopicInfo
+from headrace.spark.changelogs import changelogs, logged_entries
+from headrace.spark.plan import make_plan
 from headrace.state.image import Changes
 
 NOW, FLOOR = 9_000, 2_000
+
+
+class Keep(Processor[Any, Any]):
+    """Uses a store."""
+
+    def process(self, record: Record[Any, Any]) -> None: ...
 
 
 def window(start: int) -> bytes:
@@ -16,6 +26,22 @@ def window(start: int) -> bytes:
 
 def session(start: int, end: int) -> bytes:
     return b"k" + pack(">qq", end, start)
+
+
+@pytest.mark.parametrize("duplicates", [False, True])
+def test_a_window_store_that_keeps_duplicates_is_not_compacted(duplicates: bool) -> None:
+    store = Stores.window(
+        "seen", window_size=10, retention=60_000, retain_duplicates=duplicates, key_serde=serdes.String
+    )
+    topology = Topology().add_source("source", "in").add_processor("keep", Keep, "source")
+    topology.add_state_store(store, "keep")
+    config = StreamsConfig(application_id="app")
+
+    found = changelogs(topology, config, make_plan(topology, config, {"in": 2}))
+
+    assert found == {
+        "seen": TopicInfo("app-seen-changelog", 2, compact=not duplicates, retention_ms=60_000 + 86_400_000)
+    }
 
 
 def test_what_stands_before_a_value_is_its_timestamp() -> None:

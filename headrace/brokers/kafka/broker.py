@@ -167,7 +167,11 @@ class KafkaBroker:
         make_topics(self._admin(), [commits], replication_factor, _INTERNAL_SETTINGS)
         names = [log.name for log in logs]  # kept before there are any: so that all of them are found again
         run = self._runs.begin(application_id, lineage, exactly_once=exactly_once, changelogs=names)
-        make_topics(self._admin(), logs, replication_factor, _INTERNAL_SETTINGS)
+        try:
+            make_topics(self._admin(), logs, replication_factor, _INTERNAL_SETTINGS)
+        except BaseException:
+            self.end_run(run)  # or this process stays in the group
+            raise
         return run
 
     def end_run(self, run: Run) -> None:

@@ -12,7 +12,7 @@ from headrace.brokers.engine import Row
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.waiting import Patience
 from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained
-from headrace.errors import TopicError, UnavailableError
+from headrace.errors import RecordsGoneError, UnavailableError
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 _PAGE = 1_000  # records, with all that is made of them: so few that they stay in the processor's cache
@@ -108,8 +108,8 @@ class RangeReader:
             return False
         raise explained(error, self._connection, f"read topic '{topic}'", topic, "Read")
 
-    def _gone(self, topic: str, partition: int, start: int, end: int) -> TopicError:
-        return TopicError(
+    def _gone(self, topic: str, partition: int, start: int, end: int) -> RecordsGoneError:
+        return RecordsGoneError(
             f"topic '{topic}', partition {partition}: the records from offset {start} to {end} are no longer "
             f"there at {self._connection.address}: retention has deleted them, or somebody the topic"
         )

@@ -21,7 +21,7 @@ from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import check_topic
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.wording import NO_LEADER, UNKNOWN_TOPIC, explained
-from headrace.errors import StreamsError, TopicError, UnavailableError
+from headrace.errors import StreamsError, TopicError, UnavailableError, UnknownTopicError
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Topics of Kafka itself."""
@@ -48,7 +48,7 @@ def find_topic(admin: Admin, name: str, operation: str = "Describe") -> Topic:
     if found is None:
         known = sorted(partition_counts(admin))
         shown = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
-        raise TopicError(f"there is no topic '{name}' at {admin.connection.address} (topics: {shown or 'none'})")
+        raise UnknownTopicError(f"there is no topic '{name}' at {admin.connection.address} (topics: {shown or 'none'})")
     return found
 
 
@@ -123,7 +123,7 @@ def list_offsets(
             return {place: found[place] for place in sorted(found)}
         topic, problem = failed
         if problem.code() in NO_LEADER and described(admin, topic) is None:
-            raise TopicError(f"there is no topic '{topic}' at {admin.connection.address}")
+            raise UnknownTopicError(f"there is no topic '{topic}' at {admin.connection.address}")
         if problem.code() not in NO_LEADER or time.monotonic() > end:
             raise explained(problem, admin.connection, f"find the offsets of topic '{topic}'", topic, "Describe")
         time.sleep(_POLL_SECONDS)
@@ -198,6 +198,8 @@ def _rules(wanted: TopicInfo) -> dict[str, str]:
     rules = {}
     if wanted.compact:
         rules["cleanup.policy"] = "compact" if wanted.retention_ms is None else "compact,delete"
+    elif wanted.retention_ms is not None:
+        rules["cleanup.policy"] = "delete"
     if wanted.retention_ms is not None:
         rules["retention.ms"] = str(wanted.retention_ms)
     if wanted.min_compaction_lag_ms is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaError
 
 from headrace.brokers.kafka.connection import Connection
-from headrace.errors import HeadraceError, StreamsError, TopicError, UnavailableError
+from headrace.errors import HeadraceError, StreamsError, TopicError, UnavailableError, UnknownTopicError
 
 NOT_LET_IN = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
 NOT_SECURE = (KafkaError._SSL,)
@@ -90,7 +90,7 @@ def explained(
     if code == KafkaError._UNKNOWN_PARTITION and topic is not None:
         return TopicError(f"{where}: there is no such partition")
     if code in UNKNOWN_TOPIC and topic is not None:
-        return TopicError(f"there is no topic '{topic}' at {connection.address}")
+        return UnknownTopicError(f"there is no topic '{topic}' at {connection.address}")
     return TopicError(f"{where}: {said}" + (f". {_HINTS[code]}" if code in _HINTS else ""))
 
 
