@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from headrace.errors import ConfigError, HeadraceError
 from headrace.handlers import Handler, LogAndContinue, LogAndFail
@@ -49,6 +49,8 @@ _EXTRACTORS: dict[str, Any] = {
     "UsePartitionTimeOnInvalidTimestamp": UsePartitionTimeOnInvalidTimestamp,
     "WallclockTimestampExtractor": WallclockTimestampExtractor,
 }
+_EXAMPLES = {"spark": '{"spark.driver.memory": "4g"}', "kafka": '{"security.protocol": "SSL"}'}
+"""What the settings of others look like."""
 _HANDLERS: dict[str, Any] = {"LogAndFail": LogAndFail, "LogAndContinue": LogAndContinue}
 _JAVA_HANDLERS: dict[str, Any] = {
     "LogAndFailExceptionHandler": LogAndFail,
@@ -67,15 +69,27 @@ class Named(dict[str, Any]):
     """
 
     def __repr__(self) -> str:
-        return repr({name: "****" if SECRET.search(str(name)) else value for name, value in self.items()})
+        return repr({name: "****" if SECRET.search(str(name)) else _Shown(value) for name, value in self.items()})
 
     __str__ = __repr__
+
+
+class _Shown:
+    """A setting as it is shown: of a function only its name, for a secret may be bound to it."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        value = self._value
+        return getattr(value, "__qualname__", type(value).__name__) if callable(value) else repr(value)
 
 
 class StreamsConfig(BaseSettings):
     """The settings of an application; those not given come from `HEADRACE_*` in the environment, then the defaults.
 
-    Serdes, handlers and timestamp extractors may be given by name too, which is how the environment has them.
+    Serdes, handlers and timestamp extractors may be given by name too, which is how the environment has them. `spark`
+    and `kafka` have the settings of both: what is given here goes before what is there under the same name.
 
     >>> StreamsConfig(application_id="word-count").processing_guarantee
     'exactly_once_v2'
@@ -112,14 +126,17 @@ class StreamsConfig(BaseSettings):
     num_standby_replicas: int = Field(default=0, ge=0)
     application_server: str | None = None
     drop_stores: Annotated[tuple[str, ...], NoDecode] = ()
-    spark: Annotated[dict[str, Any], NoDecode] = {}
-    kafka: Annotated[dict[str, Any], NoDecode] = {}
+    spark: dict[str, Any] = {}
+    kafka: dict[str, Any] = {}
 
     def __init__(self, **settings: Any) -> None:
         try:
             super().__init__(**settings)
         except ValidationError as error:
             raise ConfigError("; ".join(map(_explain, error.errors()))) from None
+        except SettingsError as error:
+            name = next(name for name in _EXAMPLES if f'"{name}"' in str(error))
+            raise ConfigError(f"HEADRACE_{name.upper()}: expected a JSON object such as {_EXAMPLES[name]}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse; pydantic's own refusal would tell the value, which may be a secret."""
@@ -218,7 +235,7 @@ class StreamsConfig(BaseSettings):
     @field_validator("spark", mode="plain")
     @classmethod
     def _check_spark(cls, value: Any) -> Named:
-        settings = _named(value, '{"spark.driver.memory": "4g"}', functions=False)
+        settings = _named(value, _EXAMPLES["spark"], functions=False)
         for name in settings:
             if not name.startswith("spark."):
                 raise ValueError(f"expected names that begin with 'spark.', got '{name}'. Hint: 'spark.{name}'?")
@@ -227,7 +244,7 @@ class StreamsConfig(BaseSettings):
     @field_validator("kafka", mode="plain")
     @classmethod
     def _check_kafka(cls, value: Any) -> Named:
-        settings = _named(value, '{"security.protocol": "SSL"}', functions=True)
+        settings = _named(value, _EXAMPLES["kafka"], functions=True)
         for name in settings:
             if name in _SET_BY:
                 raise ValueError(f"expected settings of the clients, got '{name}'. Hint: that is {_SET_BY[name]}")
@@ -273,7 +290,7 @@ def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> 
 
 
 def _named(value: Any, example: str, *, functions: bool) -> Named:
-    """Return settings given as a dict, or as JSON as the environment has them."""
+    """Return settings given as a dict, or as JSON."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -304,6 +321,5 @@ def _explain(problem: Any) -> str:
 
 
 def _shown(name: str, given: Any) -> str:
-    if name in ("kafka", "spark") and not isinstance(given, Mapping):
-        return "****" if SECRET.search(repr(given)) else repr(given)
-    return repr(given)
+    # There may be a secret in what should have been settings.
+    return type(given).__name__ if name in _EXAMPLES else repr(given)

@@ -48,7 +48,7 @@ NO_EFFECT = {
     "buffered.records.per.partition": _READING,
     "built.in.metrics.version": _METRICS,
     "client.id": "clients are named after application_id",
-    "config.providers": "values are taken as they are; secrets may come from HEADRACE_KAFKA in the environment",
+    "config.providers": "values are taken as they are; HEADRACE_KAFKA in the environment is a place for secrets",
     "default.client.supplier": "clients are made from the setting kafka",
     "default.dsl.store": _STORES,
     "default.list.key.serde.inner": _SERDES,

@@ -3,6 +3,7 @@
 import logging
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,14 +207,25 @@ def test_secrets_are_not_shown() -> None:
         [("sasl.password", "hush")],
         '{"sasl.password": "hush"',
         '["sasl.password", "hush"]',
+        "hush",
     ],
-    ids=["other-value", "not-a-client-setting", "list-value", "nested", "pairs", "bad-json", "json-list"],
+    ids=["other-value", "not-a-client-setting", "list-value", "nested", "pairs", "bad-json", "json-list", "bare"],
 )
 def test_secrets_are_not_told_in_a_refusal(given: Any) -> None:
     said = refusal(lambda: config(kafka=given))
 
     assert said.startswith("setting 'kafka': expected ")
     assert "hush" not in said
+
+
+def test_secrets_bound_to_a_function_are_not_shown() -> None:
+    def fetch(settings: str, secret: str) -> tuple[str, float]:
+        return secret, 0.0
+
+    settings = config(kafka={"oauth_cb": partial(fetch, secret="hush"), "log.queue": True})
+
+    assert repr(settings.kafka) == "{'oauth_cb': partial, 'log.queue': True}"
+    assert "hush" not in repr(settings)
 
 
 def test_secrets_are_not_told_when_somebody_tries_to_change_them() -> None:
@@ -326,7 +338,7 @@ def test_a_timestamp_extractor_may_be_named(extractor: Any) -> None:
             "a number or a boolean for each name, got builtin_function_or_method for 'spark.x'",
         ),
         ("spark", {5: "x"}, "expected names that are texts, got 5"),
-        ("spark", 5, 'expected a dict such as {"spark.driver.memory": "4g"}, got 5'),
+        ("spark", 5, 'expected a dict such as {"spark.driver.memory": "4g"}, got int'),
         ("kafka", {"linger.ms": None}, "expected a text, a number or a boolean for each name, got NoneType for 'li"),
         ("kafka", {"group.id": "x"}, "expected settings of the clients, got 'group.id'. Hint: that is application_id"),
         ("kafka", {"bootstrap.servers": "x"}, "got 'bootstrap.servers'. Hint: that is bootstrap_servers"),
@@ -434,20 +446,35 @@ def test_settings_of_others_are_json_in_the_environment(monkeypatch: pytest.Monk
     assert config().drop_stores == ("counts", "sums")
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("spark.driver.memory=4g", "'spark.driver.memory=4g'"),
-        ("", "''"),
-        ('{"spark.ssl.keyPassword": "hush"', "****"),
-    ],
-)
-def test_what_is_not_json_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch, given: str, told: str) -> None:
+@pytest.mark.parametrize("given", ["spark.driver.memory=4g", "", '{"spark.ssl.keyPassword": "hush"', "hush"])
+def test_what_is_not_json_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv("HEADRACE_SPARK", given)
 
-    assert refusal(config) == (
-        f'setting \'spark\': expected a JSON object such as {{"spark.driver.memory": "4g"}}, got {told}'
-    )
+    assert refusal(config) == 'HEADRACE_SPARK: expected a JSON object such as {"spark.driver.memory": "4g"}'
+
+
+@pytest.mark.parametrize("given", ["12345", '["hush"]', '"hush"'])
+def test_json_of_something_else_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("HEADRACE_KAFKA", given)
+
+    said = refusal(config)
+
+    assert said.startswith("setting 'kafka': expected a")
+    assert "hush" not in said
+    assert "12345" not in said
+
+
+def test_settings_of_others_come_from_both_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_KAFKA", '{"sasl.username": "ann", "sasl.password": "abc", "linger.ms": 5}')
+
+    assert config(kafka={"linger.ms": 7, "security.protocol": "SASL_SSL"}).kafka == {
+        "sasl.username": "ann",
+        "sasl.password": "abc",
+        "security.protocol": "SASL_SSL",
+        "linger.ms": 7,
+    }
+    given = StreamsConfig.from_properties({"application.id": "a", "security.protocol": "SASL_SSL"})
+    assert given.kafka["sasl.password"] == "abc"
 
 
 # -- Kafka Streams' names ---------------------------------------------------------------------------------------------

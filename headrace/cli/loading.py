@@ -97,7 +97,7 @@ def _as_topology(found: Any, name: str) -> Topology:
     if isinstance(made, Topology):
         return made
     came = "a function that returned" if callable(found) else ""
-    raise ConfigError(f"'{name}': expected {_WANTED}, got {came} {type(made).__name__} ({made!r})".replace("  ", " "))
+    raise ConfigError(f"'{name}': expected {_WANTED}, got {came} {type(made).__name__}".replace("  ", " "))
 
 
 def _call(function: Any, name: str) -> Any:

@@ -77,6 +77,7 @@ def _settings(texts: list[str] | tuple[()]) -> dict[str, Any]:
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name:
-            raise ConfigError(f"--set: expected NAME=VALUE, got '{text}'")
+            shown = f"'{text}'" if text.isidentifier() else "another text"  # which may have a secret in it
+            raise ConfigError(f"--set: expected NAME=VALUE, got {shown}")
         found[name] = value
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.records import Headers
 from headrace.serdes.base import Serde, as_bytes
 from headrace.serdes.classes import check_class, from_dict, to_dict
-from headrace.serdes.registry import FRAME, Registration, RegistryAddress, read_problem, write_problem
+from headrace.serdes.registry import FRAME, Registration, RegistryAddress, check_no_address, read_problem, write_problem
 from headrace.serdes.wording import shown
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class AvroSerde(Serde[Any]):
         auto_register: bool = True,
         use_latest: bool = False,
     ) -> None:
+        check_no_address(_WHO, "an Avro schema", schema)
         try:
             self._text = _text_of(schema)
             own = parsed(self._text)

@@ -13,7 +13,7 @@ import msgspec
 from headrace.records import Headers
 from headrace.serdes.base import Serde
 from headrace.serdes.classes import check_class, from_dict, to_dict
-from headrace.serdes.registry import FRAME, Registration, RegistryAddress, read_problem, write_problem
+from headrace.serdes.registry import FRAME, Registration, RegistryAddress, check_no_address, read_problem, write_problem
 from headrace.serdes.wording import shorten, shown
 
 _WHO = "serdes.JsonSchema"
@@ -45,6 +45,7 @@ class JsonSchemaSerde(Serde[Any]):
         use_latest: bool = False,
         validate: bool = True,
     ) -> None:
+        check_no_address(_WHO, "a JSON Schema", schema)
         self._text = schema if isinstance(schema, str) else json.dumps(schema)
         try:
             title = _title_of(json.loads(self._text))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.records import Headers
 from headrace.serdes.base import Serde
 from headrace.serdes.classes import check_class, from_dict, to_dict
-from headrace.serdes.registry import FRAME, Registration, RegistryAddress, read_problem, write_problem
+from headrace.serdes.registry import FRAME, Registration, RegistryAddress, check_no_address, read_problem, write_problem
 from headrace.serdes.wording import shown
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class ProtobufSerde(Serde[Any]):
         auto_register: bool = True,
         use_latest: bool = False,
     ) -> None:
+        check_no_address(_WHO, "a class of protobuf messages", message)
         if not hasattr(message, "FromString") or not hasattr(message, "DESCRIPTOR"):
             raise TypeError(f"{_WHO}: expected a class of protobuf messages, got {shown(message)}")
         self._message = message

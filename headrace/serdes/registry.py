@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from headrace.errors import SerializationError
 from headrace.serdes.wording import READ_HINT, shown, shown_bytes
@@ -27,12 +27,23 @@ FRAME = struct.Struct(">BI")
 
 _STRATEGIES = ("topic", "record", "topic_record")
 _CREDENTIALS = re.compile(r"(?<=//)[^/\s]*@")
+_ADDRESS = re.compile(r"[^\s{[\"]*(://|@)")
 
 # The client itself waits for ever.
 _DEFAULTS = {"timeout": 30}
 
 _clients: dict[tuple[int, str], SchemaRegistryClient] = {}
 _making_a_client = Lock()
+
+
+def check_no_address(who: str, expected: str, given: Any) -> None:
+    """Raise when a registry was given where a schema is expected; do not show it, as there may be a password in it."""
+    if isinstance(given, Mapping):
+        is_address = "url" in given and "type" not in given
+    else:
+        is_address = isinstance(given, str) and _ADDRESS.match(given) is not None
+    if is_address:
+        raise ValueError(f"{who}: expected {expected}, got the address of a registry. Hint: the schema comes first")
 
 
 @dataclass(frozen=True)
@@ -59,9 +70,10 @@ class Registry:
         if "@" in url:
             raise ValueError(f"{who}: registry: expected a URL whose password has / and @ as %2F and %40")
         settings = {**_DEFAULTS, **given, "url": url}
-        parts = urlsplit(given["url"].partition(",")[0])
-        if parts.username is not None:
-            settings.setdefault("basic.auth.user.info", f"{unquote(parts.username)}:{unquote(parts.password or '')}")
+        credentials = _CREDENTIALS.search(given["url"])
+        if credentials is not None:
+            user, _, password = credentials[0][:-1].partition(":")
+            settings.setdefault("basic.auth.user.info", f"{unquote(user)}:{unquote(password)}")
         return cls(url, settings)
 
     @property

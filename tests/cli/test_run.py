@@ -147,6 +147,7 @@ def test_reset_looks_where_the_environment_says_that_state_is(folder: Path, monk
 
 def test_a_setting_that_is_none_is_refused(application: Path) -> None:
     assert "expected NAME=VALUE, got 'x'" in headrace("run", "words:app", "--set", "x").errors
+    assert "hush" not in headrace("run", "words:app", "--set", 'kafka:{"sasl.password":"hush"}').errors
     assert "there is no such setting" in headrace("run", "words:app", "--set", "master_=x").errors
     assert "setting 'master'" in headrace("run", "words:app", "--master", "nowhere").errors
 

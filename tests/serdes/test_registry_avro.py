@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pydantic
@@ -312,6 +313,26 @@ def test_data_that_the_schema_cannot_read_is_refused(mock_registry: str) -> None
 def test_what_is_no_schema_is_refused(schema: Any) -> None:
     with pytest.raises(ValueError, match=r"serdes\.Avro: expected an Avro schema, got"):
         serdes.Avro(schema)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["https://me:hush@registry", "me:hush@registry:8081", {"url": "mock://a", "basic.auth.user.info": "hush"}],
+)
+@pytest.mark.parametrize("serde", [serdes.Avro, serdes.JsonSchema, serdes.Protobuf])
+def test_a_registry_is_no_schema_and_not_shown(serde: Any, given: Any) -> None:
+    with pytest.raises(ValueError, match=r"got the address of a registry\. Hint: the schema comes first$") as raised:
+        serde(given, "{}")
+
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("password", ["p#w", "p?w", "p,w", "p@w", "p:w", "p%2Fw"])
+def test_a_password_in_a_url_may_have_any_letters(password: str) -> None:
+    registry = Registry.of(f"https://me:{password}@registry:8081", "x")
+
+    assert registry.url == "https://registry:8081"
+    assert registry.settings["basic.auth.user.info"] == f"me:{unquote(password)}"
 
 
 @pytest.mark.parametrize(

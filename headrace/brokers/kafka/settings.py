@@ -10,6 +10,7 @@ from headrace.errors import ConfigError
 from headrace.properties import SECRET
 
 _SERVER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):([0-9]{1,5})")
+_LOGIN = re.compile(r"[^/\s,]*@")
 
 _ADDRESS = "the address says where the brokers are"
 _GROUP = "the group is the application's, and its one member the run"
@@ -68,7 +69,8 @@ def check_address(address: str) -> None:
     """Raise when an address is not a list of HOST:PORT."""
     servers = [_SERVER.fullmatch(server.strip()) for server in address.split(",")]
     if not all(server and 0 < int(server[2]) < 65536 for server in servers):
-        raise ConfigError(f"expected 'local:PATH' or 'HOST:PORT,...', got {address!r}")
+        shown = _LOGIN.sub("****@", address)
+        raise ConfigError(f"expected 'local:PATH' or 'HOST:PORT,...', got {shown!r}")
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
