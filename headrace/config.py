@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from headrace.errors import ConfigError, HeadraceError
@@ -73,6 +76,22 @@ class Named(dict[str, Any]):
 
     __str__ = __repr__
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from pyspark import cloudpickle
+
+        return _named_again, (cloudpickle.dumps(dict(self)),)  # type: ignore[no-untyped-call]
+
+
+def _named_again(data: bytes) -> Named:
+    return Named(_unpickled(data))
+
+
+@cache
+def _unpickled(data: bytes) -> dict[str, Any]:
+    """Return settings with the same functions each time: one that is made anew would be taken for another one."""
+    found: dict[str, Any] = pickle.loads(data)
+    return found
+
 
 class _Shown:
     """A setting as it is shown: of a function only its name, for a secret may be bound to it."""
@@ -104,11 +123,11 @@ class StreamsConfig(BaseSettings):
     )
 
     application_id: str
-    bootstrap_servers: str | None = None
     state_dir: Path = Path(".headrace")
+    bootstrap_servers: str = ""
     master: str = "local[*]"
     processing_guarantee: Literal["exactly_once_v2", "at_least_once"] = "exactly_once_v2"
-    commit_interval_ms: int | None = Field(default=None, ge=0)
+    commit_interval_ms: int = Field(default=cast(int, None), ge=0)
     max_records_per_batch: int = Field(default=500_000, ge=1)
     task_timeout_ms: int = Field(default=300_000, ge=0)
     statestore_cache_max_bytes: int = Field(default=10 * 1024 * 1024, ge=0)
@@ -130,6 +149,10 @@ class StreamsConfig(BaseSettings):
     kafka: dict[str, Any] = {}
 
     def __init__(self, **settings: Any) -> None:
+        for name in _EXAMPLES.keys() & settings.keys():
+            if isinstance(settings[name], str):
+                with suppress(ValueError):  # the validator says so
+                    settings[name] = json.loads(settings[name])
         try:
             super().__init__(**settings)
         except ValidationError as error:
@@ -167,18 +190,6 @@ class StreamsConfig(BaseSettings):
         """Return the serde of a store: the topic it sees is the store's changelog, as in Kafka Streams."""
         return Renaming(self.serde(serde, part), f"{self.application_id}-", "-changelog")
 
-    @property
-    def broker_address(self) -> str:
-        """Where the topics are: `bootstrap_servers`, or else the embedded log under `state_dir`."""
-        return self.bootstrap_servers or f"local:{self.state_dir / 'topics.db'}"
-
-    @property
-    def commit_interval(self) -> int:
-        """Milliseconds between two commits: `commit_interval_ms`, or else 100 with exactly once and 1000 without."""
-        if self.commit_interval_ms is not None:
-            return self.commit_interval_ms
-        return 100 if self.processing_guarantee == "exactly_once_v2" else 1000
-
     @field_validator("application_id")
     @classmethod
     def _check_application_id(cls, value: str) -> str:
@@ -197,6 +208,17 @@ class StreamsConfig(BaseSettings):
             return Path(value).expanduser()
         except RuntimeError:
             raise ValueError("expected the path of a folder, and there is no such home") from None
+
+    @field_validator("bootstrap_servers", mode="before")
+    @classmethod
+    def _choose_servers(cls, value: Any, info: ValidationInfo) -> Any:
+        return value or f"local:{info.data.get('state_dir', Path()) / 'topics.db'}"
+
+    @field_validator("commit_interval_ms", mode="before")
+    @classmethod
+    def _choose_interval(cls, value: Any, info: ValidationInfo) -> Any:
+        usual = 100 if info.data.get("processing_guarantee") == "exactly_once_v2" else 1000
+        return usual if value is None else value
 
     @field_validator("master")
     @classmethod
@@ -290,12 +312,9 @@ def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> 
 
 
 def _named(value: Any, example: str, *, functions: bool) -> Named:
-    """Return settings given as a dict, or as JSON."""
+    """Return the settings, checked."""
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise ValueError(f"expected a JSON object such as {example}") from None
+        raise ValueError(f"expected a JSON object such as {example}")
     if not isinstance(value, Mapping):
         raise ValueError(f"expected a dict such as {example}")
     for name, setting in value.items():

@@ -48,11 +48,11 @@ def test_the_defaults_are_those_that_the_documentation_says() -> None:
     defaults = config()
 
     assert defaults.application_id == "app"
-    assert defaults.bootstrap_servers is None
+    assert defaults.bootstrap_servers == "local:.headrace/topics.db"
     assert defaults.state_dir == Path(".headrace")
     assert defaults.master == "local[*]"
     assert defaults.processing_guarantee == "exactly_once_v2"
-    assert defaults.commit_interval_ms is None
+    assert defaults.commit_interval_ms == 100
     assert defaults.max_records_per_batch == 500_000
     assert defaults.task_timeout_ms == 300_000
     assert defaults.statestore_cache_max_bytes == 10 * 1024 * 1024
@@ -150,10 +150,10 @@ def test_settings_cannot_be_changed_afterwards() -> None:
 
 
 def test_topics_are_in_the_embedded_log_under_the_state_dir_unless_told_otherwise() -> None:
-    assert config().broker_address == "local:.headrace/topics.db"
-    assert config(state_dir="/var/lib/headrace").broker_address == "local:/var/lib/headrace/topics.db"
-    assert config(bootstrap_servers="host:9092", state_dir="x").broker_address == "host:9092"
-    assert config(bootstrap_servers="").broker_address == "local:.headrace/topics.db"
+    assert config().bootstrap_servers == "local:.headrace/topics.db"
+    assert config(state_dir="/var/lib/headrace").bootstrap_servers == "local:/var/lib/headrace/topics.db"
+    assert config(bootstrap_servers="host:9092", state_dir="x").bootstrap_servers == "host:9092"
+    assert config(bootstrap_servers="").bootstrap_servers == "local:.headrace/topics.db"
 
 
 def test_the_state_dir_may_be_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_the_state_dir_may_be_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_exactly_once_commits_more_often_unless_told_otherwise() -> None:
-    assert config().commit_interval == 100
-    assert config(processing_guarantee="at_least_once").commit_interval == 1000
-    assert config(commit_interval_ms=7).commit_interval == 7
-    assert config(commit_interval_ms=0).commit_interval == 0
+    assert config().commit_interval_ms == 100
+    assert config(processing_guarantee="at_least_once").commit_interval_ms == 1000
+    assert config(commit_interval_ms=7).commit_interval_ms == 7
+    assert config(commit_interval_ms=0).commit_interval_ms == 0
 
 
 def test_an_empty_server_is_none() -> None:
@@ -473,6 +473,7 @@ def test_settings_of_others_come_from_both_places(monkeypatch: pytest.MonkeyPatc
         "security.protocol": "SASL_SSL",
         "linger.ms": 7,
     }
+    assert config(kafka='{"linger.ms": 7}').kafka["sasl.username"] == "ann"
     given = StreamsConfig.from_properties({"application.id": "a", "security.protocol": "SASL_SSL"})
     assert given.kafka["sasl.password"] == "abc"
 

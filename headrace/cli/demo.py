@@ -56,7 +56,7 @@ def run_demo(chosen: Demo, records: int | None, seed: int, partitions: int, mast
     shutil.rmtree(folder, ignore_errors=True)
     print(f"{chosen.title}\n")
     started = time.perf_counter()
-    with connect(config.broker_address) as broker:
+    with connect(config.bootstrap_servers) as broker:
         made = _make(broker, chosen, records or chosen.records, seed, partitions)
         print(f"made {made:,} records in {time.perf_counter() - started:.1f} s, now starting Spark", flush=True)
         started = time.perf_counter()
@@ -73,8 +73,8 @@ def run_demo(chosen: Demo, records: int | None, seed: int, partitions: int, mast
     for topic, (_, value_serde) in chosen.outputs.items():
         named = repr(value_serde).removeprefix("serdes.")
         serde = f" --value-serde {named}" if named in ("Long", "Json") else ""
-        print(f"  headrace consume {topic} --from-beginning{serde} -b {config.broker_address}")
-    print(f"  headrace topics list -b {config.broker_address}")
+        print(f"  headrace consume {topic} --from-beginning{serde} -b {config.bootstrap_servers}")
+    print(f"  headrace topics list -b {config.bootstrap_servers}")
     print(f"  headrace describe headrace.demos.{chosen.name}:build_topology")
     others = ", ".join(name for name in DEMOS if name != chosen.name)
     print(f"  headrace demo NAME  ({others})")

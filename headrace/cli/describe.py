@@ -24,7 +24,8 @@ def describe(
     app: Annotated[
         str,
         typer.Argument(
-            metavar="MODULE:APP", help="A Topology, a StreamsBuilder, or a function that returns one, in a module."
+            metavar="MODULE:APP",
+            help="A Topology, a StreamsBuilder, a Streams, or a function that returns one, in a module.",
         ),
     ],
     how: Annotated[

@@ -18,20 +18,19 @@ from headrace.errors import ConfigError, HeadraceError
 if TYPE_CHECKING:
     from headrace import Streams
 
-_WANTED = "a Topology, a StreamsBuilder, or a function that returns one"
+_WANTED = "a Topology, a StreamsBuilder, a Streams, or a function that returns one"
 
 
 def load_application(name: str, settings: Mapping[str, Any]) -> Streams:
     """Return the application of `MODULE:APP`, with these settings over its own."""
     from headrace import Streams, StreamsConfig
 
-    found = _find(name)
-    if isinstance(found, Streams):
-        return found.with_settings(settings) if settings else found
-    made = _as_topology(found, name)
+    made = _made(name)
+    if isinstance(made, Streams):
+        return made.with_settings(settings) if settings else made
     module = name.partition(":")[0].rpartition(".")[2].replace("_", "-")
     named = {} if "HEADRACE_APPLICATION_ID" in os.environ else {"application_id": module}
-    return Streams(made, StreamsConfig(**{**named, **settings}))
+    return Streams(_as_topology(made), StreamsConfig(**{**named, **settings}))
 
 
 def load_topology(name: str) -> Topology:
@@ -40,7 +39,7 @@ def load_topology(name: str) -> Topology:
     >>> load_topology("examples.word_count:build_topology").describe().sub_topologies[0].id
     0
     """
-    return _as_topology(_find(name), name)
+    return _as_topology(_made(name))
 
 
 def _find(name: str) -> Any:
@@ -86,18 +85,22 @@ def _attribute(owner: Any, attribute: str, name: str) -> Any:
     raise ConfigError(f"{what} has no '{attribute}'. Topologies in it: {', '.join(there) or 'none'}")
 
 
-def _as_topology(found: Any, name: str) -> Topology:
+def _made(name: str) -> Streams | StreamsBuilder | Topology:
+    """Return what is in the module, or what the function there returns."""
     from headrace import Streams
 
+    found = _find(name)
     made = _call(found, name) if callable(found) else found
-    if isinstance(made, Streams):
-        return made.topology
-    if isinstance(made, StreamsBuilder):
-        return made.build()
-    if isinstance(made, Topology):
+    if isinstance(made, Streams | StreamsBuilder | Topology):
         return made
     came = "a function that returned" if callable(found) else ""
     raise ConfigError(f"'{name}': expected {_WANTED}, got {came} {type(made).__name__}".replace("  ", " "))
+
+
+def _as_topology(made: Streams | StreamsBuilder | Topology) -> Topology:
+    if isinstance(made, StreamsBuilder):
+        return made.build()
+    return made if isinstance(made, Topology) else made.topology
 
 
 def _call(function: Any, name: str) -> Any:

@@ -36,7 +36,7 @@ KafkaConfig: TypeAlias = Annotated[
         "--kafka-config",
         metavar="FILE",
         help="Settings of Kafka's clients, NAME=VALUE a line, such as security.protocol=SSL.",
-        show_default=f"those in {SETTINGS_VARIABLE}",
+        show_default=f"those in {SETTINGS_VARIABLE}, which also has the ones that are not in the file",
     ),
 ]
 Traceback: TypeAlias = Annotated[
@@ -56,10 +56,9 @@ def open_broker(address: str, kafka_config: Path | None, *, make: bool = False) 
 
 
 def client_settings(address: str, kafka_config: Path | None) -> dict[str, Any]:
-    """Return the settings of Kafka's clients: those in a file, or else those of the environment."""
-    if kafka_config is not None:
-        return dict(_settings_in(kafka_config))
-    return {} if local_path(address) is not None else _settings_of_environment()
+    """Return the settings of Kafka's clients: those in a file, and the others that the environment has."""
+    others = {} if local_path(address) is not None else _settings_of_environment()
+    return others | ({} if kafka_config is None else _settings_in(kafka_config))
 
 
 def local_path(address: str) -> Path | None:

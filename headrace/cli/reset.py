@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.options import DEFAULT_ADDRESS, Address, KafkaConfig, Traceback, client_settings, local_path
+from headrace.cli.options import ADDRESS_VARIABLE, KafkaConfig, Traceback, client_settings, local_path
 from headrace.errors import StreamsError
 
 
@@ -16,7 +16,17 @@ def reset(
         str, typer.Option("--state-dir", metavar="DIR", envvar="HEADRACE_STATE_DIR", help="Where its state is.")
     ] = ".headrace",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    address: Address = DEFAULT_ADDRESS,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-servers",
+            "-b",
+            metavar="ADDRESS",
+            envvar=ADDRESS_VARIABLE,
+            help="Where the topics are.",
+            show_default="topics.db under --state-dir",
+        ),
+    ] = None,
     kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
@@ -33,10 +43,11 @@ def reset(
 
     config = StreamsConfig(
         application_id=application_id,
-        bootstrap_servers=address,
+        bootstrap_servers=address or "",
         state_dir=state_dir,
-        kafka=client_settings(address, kafka_config),
+        kafka={} if kafka_config is None else client_settings(address or "", kafka_config),
     )
+    address = config.bootstrap_servers
     folder = ApplicationFolder(config.state_dir, application_id)
     path = local_path(address)
     committed = (

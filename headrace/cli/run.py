@@ -18,7 +18,7 @@ def run(
         str,
         typer.Argument(
             metavar="MODULE:APP",
-            help="A Topology, a StreamsBuilder, a function that returns one, or a Streams, in a module.",
+            help="A Topology, a StreamsBuilder, a Streams, or a function that returns one, in a module.",
         ),
     ],
     until_caught_up: Annotated[

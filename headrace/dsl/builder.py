@@ -15,7 +15,7 @@ from headrace.errors import TopologyError
 from headrace.operators.table import TableSource
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import check_name, check_serdes
+from headrace.topology.arguments import check_name, check_offset_reset, check_serdes
 from headrace.topology.nodes import SourceNode
 from headrace.topology.timestamps import TimestampExtractor
 from headrace.topology.topology import Topology
@@ -141,12 +141,14 @@ class StreamsBuilder:
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> GlobalKTable[Any, Any]:
         """Read a topic as a table that every task holds as a whole.
 
-        A stream joins it by any key, without repartitioning. Null keys are dropped, null values delete.
+        A stream joins it by any key, without repartitioning. Null keys are dropped, null values delete. It is always
+        read from the beginning, whatever `offset_reset` says, as in Kafka Streams.
 
         >>> builder = StreamsBuilder()
         >>> prices = builder.global_table("prices")
@@ -156,6 +158,7 @@ class StreamsBuilder:
         [('o1', 6, 5)]
         """
         check_name(topic, "global_table, topic")
+        check_offset_reset(offset_reset, "global_table")
         graph = self._graph
         keys, values = check_serdes(key_serde, value_serde, "global_table")
         keep = (materialized(store, "global_table") or Materialized()).or_serdes(keys, values)

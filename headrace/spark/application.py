@@ -81,7 +81,7 @@ class Application:
     @property
     def broker(self) -> EngineBroker:
         """The broker as this process knows it."""
-        return shared(self.config.broker_address, self.config.kafka)
+        return shared(self.config.bootstrap_servers, self.config.kafka)
 
     def pages(self, stretch: Stretch) -> Iterator[list[RawRecord]]:
         """Read records of a topic, page by page."""

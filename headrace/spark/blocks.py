@@ -160,11 +160,11 @@ def unpack_failure(block: Failure) -> BaseException:
 
 
 def lanes_of(blocks: Sequence[Input]) -> list[Lane]:
-    """Put the blocks of a batch in order and join those of a lane."""
+    """Put the blocks of a batch in order and join those of a lane; lanes are in the same order in any batch."""
     by_lane: dict[tuple[str, str, int], list[Input]] = {}
     for block in sorted(blocks, key=lane_order):
         by_lane.setdefault((block.lane, block.topic, block.partition), []).append(block)
-    return [_lane(parts) for parts in by_lane.values()]
+    return [_lane(by_lane[place]) for place in sorted(by_lane)]
 
 
 def _lane(parts: list[Input]) -> Lane:

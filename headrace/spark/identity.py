@@ -39,6 +39,8 @@ class KnownUnit:
     """The topics of the global tables it reads."""
     tasks: list[int]
     """The numbers of its tasks."""
+    together: bool | None = None
+    """Whether one task runs all partitions, which names what it keeps by them; None: older checkpoints do not say."""
 
 
 @dataclass
@@ -54,6 +56,8 @@ class Identity:
     generations: dict[str, int] = field(default_factory=dict)
     """How often a store was dropped: what it held before is out of reach."""
     stateful_levels: list[int] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+    """The topics that were ever read."""
 
     @classmethod
     def new(cls, shuffle_partitions: int) -> Identity:
@@ -125,11 +129,13 @@ class Identity:
                     sorted(topics),
                     tables,
                     tasks,
+                    unit.together,
                 )
             )
         # Units that are gone keep their numbers, so that nobody else gets their state.
         self.units = known + [unit for unit in left if unit.stateful]
         self.stateful_levels = levels
+        self.read = sorted({*self.read, *plan.input_topics()})
         return numbers
 
     def _check_stores(self, topology: Topology, config: StreamsConfig) -> None:
@@ -177,7 +183,7 @@ class Identity:
 
     def _check_tables(self, tables: list[str], known: KnownUnit | None) -> None:
         """Raise when a global table would be read by a new reader that has missed its beginning."""
-        read = {topic for unit in self.units for topic in unit.tables}
+        read = {*self.read, *(topic for unit in self.units for topic in unit.tables)}
         for topic in tables:
             if topic in read and (known is None or topic not in known.tables):
                 raise StreamsError(
@@ -193,6 +199,12 @@ class Identity:
             raise StreamsError(
                 f"the stores {stores} now come after another number of repartitions: their state cannot be carried "
                 "over. Start over with headrace reset"
+            )
+        if known.together not in (None, unit.together):
+            stores = ", ".join(f"'{name}'" for name in known.stores) or "none"
+            raise StreamsError(
+                f"the stores {stores} now {'come into' if unit.together else 'leave'} a circle of sub-topologies, such "
+                "as that of a foreign-key join: their state cannot be carried over. Start over with headrace reset"
             )
         if known.partitions != unit.partitions:
             named = ", ".join(f"'{topic}'" for topic in sorted(topics))

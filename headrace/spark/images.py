@@ -6,7 +6,8 @@ import os
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
@@ -26,21 +27,23 @@ def image_folder(given: Path | None, application_id: str) -> Path:
     There they last as long as the executor does: Spark deletes its local directories at its end.
     """
     if given is not None:
-        return given / boot_id()
+        return given
     local = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
     return Path(local or tempfile.gettempdir()) / "headrace" / application_id / boot_id()
 
 
-def delete_older(images: Path) -> None:
-    """Delete the images of before the machine was started anew: nobody may use them."""
+def current_images(images: Path) -> Path:
+    """Return the folder for images since the machine was started; delete those of before, which nobody may use."""
     if images.exists() and _BOOT_VARIABLE not in os.environ:
         for folder in images.iterdir():
             if folder.name != boot_id():
                 shutil.rmtree(folder, ignore_errors=True)
+    return images / boot_id()
 
 
-def open_image(path: Path) -> LmdbImage:
-    """Return the image of a directory; a process has each open once."""
+@contextmanager
+def open_image(path: Path) -> Iterator[LmdbImage]:
+    """Use the image of a directory; a process has each open once, and keeps it."""
     global _process
     if _process != os.getpid():
         _open.clear()  # LMDB cannot be used across a fork: what the parent has open is the parent's
@@ -48,10 +51,15 @@ def open_image(path: Path) -> LmdbImage:
     image = _open.get(path)
     if image is None or not path.exists():
         image = _open[path] = LmdbImage(path)
+    else:
+        image.refresh()
     _open.move_to_end(path)
     while len(_open) > _MOST_OPEN:
         _open.popitem(last=False)[1].close()
-    return image
+    try:
+        yield image
+    finally:
+        image.rest()
 
 
 @cache

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -17,7 +17,7 @@ from headrace.spark.application import Application
 from headrace.spark.changelogs import changelog_name, changelogs
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.identity import Identity, last_number
-from headrace.spark.images import delete_older
+from headrace.spark.images import current_images
 from headrace.spark.metrics import Metrics
 from headrace.spark.plan import Plan, Unit, make_plan
 from headrace.spark.reader import READING, Reading, TopicsSource
@@ -58,7 +58,7 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     for node in topology.nodes.values():
         if isinstance(node, ProcessorNode) and node.supplier is not None:
             check_supplier(node)
-    broker = shared(config.broker_address, config.kafka)
+    broker = shared(config.bootstrap_servers, config.kafka)
     known = _make_topics(topology, config, broker)
     plan = make_plan(topology, config, known)
     session = spark_session(config)
@@ -67,9 +67,7 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     identity.save(folder.identity)
     logged = changelogs(topology, config, plan) if broker.keeps_changelogs else {}
     # On a cluster state_dir is shared by its machines, and LMDB must not be used over a network.
-    images = folder.images if is_local(config.master) else None
-    if images is not None:
-        delete_older(images)
+    images = current_images(folder.images) if is_local(config.master) else None
     application = Application(topology, config, plan, numbers, dict(identity.generations), images, logged)
     session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
     count = identity.shuffle_partitions
@@ -127,7 +125,7 @@ def _started(
     if until_caught_up:
         starting = starting.trigger(availableNow=True)
     else:
-        starting = starting.trigger(processingTime=f"{config.commit_interval} milliseconds")
+        starting = starting.trigger(processingTime=f"{config.commit_interval_ms} milliseconds")
     return Running(starting.start(), writer, run, folder)
 
 
@@ -190,8 +188,9 @@ def _identity(
     begun = any(folder.checkpoint.glob("offsets/[0-9]*"))
     if known is not None and begun and committed is None:
         raise StreamsError(
-            f"application '{config.application_id}' has a checkpoint in '{folder.path}', but {config.broker_address} "
-            "knows nothing of it: these are not the topics it has read. Set bootstrap_servers to where they are, or "
+            f"application '{config.application_id}' has a checkpoint in '{folder.path}', but "
+            f"{config.bootstrap_servers} knows nothing of it: these are not the topics it has read. "
+            "Set bootstrap_servers to where they are, or "
             f"start over with: headrace reset {config.application_id}"
         )
     if committed is not None and committed[1] >= 0:
@@ -233,13 +232,13 @@ def _reading(application: Application, folder: ApplicationFolder, readers: int, 
         tasks[topic] = takers
     ticking, interval = _ticking(application)
     return Reading(
-        address=config.broker_address,
-        settings=cloudpickle.dumps(dict(config.kafka)),  # type: ignore[no-untyped-call]
+        address=config.bootstrap_servers,
+        settings=pickle.dumps(config.kafka),
         tasks=tasks,
         resets={topic: _reset(topology, topic, config) for topic in tasks},
         limit=config.max_records_per_batch,
         ticking=ticking,
-        tick_ms=max(interval, config.commit_interval),
+        tick_ms=max(interval, config.commit_interval_ms),
         last=passing,
         stop_file=str(folder.stop_file),
         readers=readers,

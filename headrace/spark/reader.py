@@ -6,7 +6,6 @@ import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -60,7 +59,7 @@ class Reading(msgspec.Struct, frozen=True):
     @property
     def broker(self) -> EngineBroker:
         """This process's broker."""
-        return shared(self.address, _unpickled(self.settings))
+        return shared(self.address, pickle.loads(self.settings))
 
     def dumps(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -68,13 +67,6 @@ class Reading(msgspec.Struct, frozen=True):
     @classmethod
     def loads(cls, text: str) -> Self:
         return msgspec.json.decode(text, type=cls)
-
-
-@cache
-def _unpickled(settings: bytes) -> dict[str, Any]:
-    """Return settings as one and the same object: a function that is made anew would be taken for another one."""
-    found: dict[str, Any] = pickle.loads(settings)
-    return found
 
 
 class TopicsSource(DataSource):

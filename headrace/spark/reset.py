@@ -17,6 +17,6 @@ def reset_application(config: StreamsConfig) -> None:
     folder.lock()
     try:
         folder.remove()
-        shared(config.broker_address, config.kafka).forget_application(config.application_id)
+        shared(config.bootstrap_servers, config.kafka).forget_application(config.application_id)
     finally:
         folder.unlock()

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _CUT_OFF = "a part of a batch has not come to its task, which writes nothing of it"
-_applications: dict[str, Application] = {}
+_applications: dict[str, tuple[str, Application]] = {}
+"""By their ids: the name of a run, and what it runs."""
 
 
 class Packed:
@@ -34,15 +35,15 @@ class Packed:
 
     def __init__(self, name: str, application: Application) -> None:
         """Pack an application under a name that no other run has."""
-        self._name = name
+        self._name, self._id = name, application.config.application_id
         self._data: bytes = cloudpickle.dumps(application)  # type: ignore[no-untyped-call]
 
     def application(self) -> Application:
         """Return the application."""
-        found = _applications.get(self._name)
-        if found is None:
-            _applications.clear()  # of an earlier run
-            found = _applications[self._name] = pickle.loads(self._data)
+        name, found = _applications.get(self._id, ("", None))
+        if found is None or name != self._name:
+            found = pickle.loads(self._data)
+            _applications[self._id] = self._name, found  # in place of an earlier run
             collect_when_asked()
         return found
 

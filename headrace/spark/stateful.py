@@ -24,6 +24,7 @@ from headrace.spark.stateless import StatelessTasks
 from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
+from headrace.state.lmdb_image import LmdbImage
 from headrace.state.versioned import VersionedStore
 from headrace.task.collector import collector_paused, keep_memory, sample
 from headrace.task.group import TaskGroup
@@ -67,12 +68,15 @@ class StatefulTask:
         return [(FOR_THE_WRITER, Report(f"task {unit.number}_{index}", numbers))]
 
     def _run(self, blocks: Sequence[ForTask]) -> list[tuple[int, Block]]:
+        started = perf_counter()
+        images = image_folder(self._application.image_dir, self._application.config.application_id)
+        with open_image(images / str(self._number)) as image:
+            return self._run_over(image, blocks, started)
+
+    def _run_over(self, image: LmdbImage, blocks: Sequence[ForTask], started: float) -> list[tuple[int, Block]]:
         application, number = self._application, self._number
         unit, index = application.units[number]
         now = max(block.now for block in blocks)
-        started = perf_counter()
-        images = image_folder(application.image_dir, application.config.application_id)
-        image = open_image(images / str(number))
         parts = _Parts(application, unit, index, image, now)
         parts.open_spaces()
         log = EpochLog(self._state, image, parts.spaces)

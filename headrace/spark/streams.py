@@ -283,6 +283,7 @@ class Streams:
                 if not self._closing.is_set():
                     self._set_state(StreamsState.REBALANCING)
                 self._end_run()
+                self._launched = time.monotonic()
                 try:
                     if self._is_outdated:
                         if self._prepared is not None:

@@ -99,7 +99,7 @@ class LmdbImage:
 
     Several processes may have it open, but each only once, and never across a fork: a process opens its own. One thread
     of a process uses it. What it reads is one state of the image. `update`, `refresh` and `clear` go on to the latest,
-    and so does whatever comes upon a space for the first time.
+    and so does whatever comes upon a space for the first time. Who has it open and does not use it lets it `rest`.
 
     Nothing waits for the disk. What is written outlives the process, but not a crash of the host: the image is a copy
     of what is committed elsewhere, and has to be made anew then.
@@ -149,6 +149,10 @@ class LmdbImage:
         """Read from now on what is committed by now."""
         self._tables.renew()
         self._complete_orders()
+
+    def rest(self) -> None:
+        """Hold no state of the image until `refresh`, so that others can write over what it no longer has."""
+        self._tables.rest()
 
     def entries(self, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[str, list[Entry]]]:
         """Walk all entries of all spaces, in lists of about so many bytes.

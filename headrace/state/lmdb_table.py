@@ -25,7 +25,7 @@ _MAX_READERS = 512
 
 
 class Tables:
-    """The tables of one LMDB environment, read in one transaction until the next write or `renew`.
+    """The tables of one LMDB environment, read in one transaction until the next write, `renew` or `rest`.
 
     The environment lies in one map of memory, whose size is the most it can hold. It is made larger when it is full.
     """
@@ -45,7 +45,8 @@ class Tables:
         self._environment.set_mapsize(0)  # as large as others have made it
         self._environment.reader_check()  # else what a dead process was reading is kept for it
         self._opened: dict[str, Table] = {}
-        self.reader: Transaction = self._enlarging(self._environment.begin)
+        self._rests = True
+        self._begin_reading()
 
     def current(self) -> Transaction:
         """Return the transaction in which everything is read now."""
@@ -70,8 +71,19 @@ class Tables:
 
     def renew(self) -> None:
         """Read from now on what is committed by now."""
-        self.reader.abort()
-        self.reader = self._enlarging(self._environment.begin)
+        self.rest()
+        self._environment.reader_check()
+        self._begin_reading()
+
+    def rest(self) -> None:
+        """Read nothing until `renew`: LMDB keeps the pages that somebody reads, and a file that is written grows."""
+        if not self._rests:
+            self.reader.abort()
+            self._rests = True
+
+    def _begin_reading(self) -> None:
+        self.reader: Transaction = self._enlarging(self._environment.begin)
+        self._rests = False
 
     def write(self, work: Callable[[Transaction], None]) -> None:
         """Run work in a write transaction, and again if there was no room for it; read the latest from then on."""
@@ -84,16 +96,16 @@ class Tables:
 
     def close(self) -> None:
         """Let go of the environment."""
-        self.reader.abort()
+        self.rest()
         self._environment.close()
 
     def _between_reads(self, attempt: Callable[[], T]) -> T:
         """Do something with no reader open: while there is one, the map cannot be made larger."""
-        self.reader.abort()
+        self.rest()
         try:
             return self._enlarging(attempt)
         finally:
-            self.reader = self._enlarging(self._environment.begin)
+            self._begin_reading()
 
     def _enlarging(self, attempt: Callable[[], T]) -> T:
         """Try until the map is large enough: make it twice as large, or as large as another process has made it."""

@@ -9,6 +9,7 @@ from headrace.errors import SerializationError, TopologyError
 from headrace.serdes import Serde, as_serde
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_OFFSET_RESETS = ("earliest", "latest", "none")
 
 
 def check_name(name: object, what: str) -> str:
@@ -29,6 +30,12 @@ def check_step_name(name: object, what: str) -> str:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise TopologyError(f"{what}: expected a name, got {name!r}")
     return name
+
+
+def check_offset_reset(reset: object, what: str) -> None:
+    """Raise when this is not where a topic can begin; None leaves it to the configuration."""
+    if reset is not None and reset not in _OFFSET_RESETS:
+        raise TopologyError(f"{what}: offset_reset is one of {', '.join(_OFFSET_RESETS)}, got {reset!r}")
 
 
 def check_function(function: Any, what: str, hint: str = "") -> Any:

@@ -12,6 +12,7 @@ from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
 from headrace.topology.arguments import (
     check_name,
+    check_offset_reset,
     check_optional_function,
     check_serde,
     check_step_name,
@@ -24,9 +25,8 @@ from headrace.topology.validation import refuse_second_reader, validate
 if TYPE_CHECKING:
     from headrace.topology.description import TopologyDescription
 
-OFFSET_RESETS = ("earliest", "latest", "none")
 
-__all__ = ["OFFSET_RESETS", "SubTopology", "Topology", "check_name"]
+__all__ = ["SubTopology", "Topology", "check_name"]
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,7 @@ class Topology:
         for node in self.nodes.values():
             if isinstance(node, SourceNode):
                 refuse_second_reader(name, names, patterns, node)
-        if offset_reset is not None and offset_reset not in OFFSET_RESETS:
-            raise TopologyError(
-                f"source '{name}': offset_reset is one of {', '.join(OFFSET_RESETS)}, got {offset_reset!r}"
-            )
+        check_offset_reset(offset_reset, f"source '{name}'")
         self.nodes[name] = SourceNode(
             name,
             names,

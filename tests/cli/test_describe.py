@@ -150,7 +150,7 @@ def test_a_name_that_is_not_there_at_all() -> None:
 
 def test_something_else_than_a_topology() -> None:
     name = module("port = 8080\ndef make():\n    return 'text'\n")
-    wanted = "expected a Topology, a StreamsBuilder, or a function that returns one"
+    wanted = "expected a Topology, a StreamsBuilder, a Streams, or a function that returns one"
 
     assert error_of(f"{name}:port") == f"'{name}:port': {wanted}, got int"
     assert error_of(f"{name}:make") == f"'{name}:make': {wanted}, got a function that returned str"

@@ -3,11 +3,15 @@
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headrace.brokers import connect
+from headrace.brokers.local import LocalBroker
+from headrace.cli.loading import load_application
 from tests.cli.running import ADDRESS, headrace, run, started, topics
 from tests.spark.applications import wait_for
 
@@ -130,6 +134,31 @@ def test_there_is_no_such_demo() -> None:
 
     assert outcome.status == 1
     assert "there is no demo 'nothing' (demos: word_count, " in outcome.errors
+
+
+def test_reset_looks_for_topics_where_the_state_is(folder: Path) -> None:
+    state = folder / "state"
+    with connect(f"local:{state}/topics.db") as broker:
+        assert isinstance(broker, LocalBroker)
+        broker.write_batch(broker.begin_run("mine", "x"), 0, [], {})
+
+        assert headrace("reset", "mine", "--state-dir", str(state), "--yes").output == "reset application 'mine'\n"
+
+        assert broker.last_batch("mine") is None
+    assert not (folder / ".headrace").exists()
+
+
+@pytest.mark.parametrize("settings", [{}, {"commit_interval_ms": 7}])
+def test_a_function_may_return_an_application(
+    application: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    monkeypatch.syspath_prepend(str(application))
+    (application / "made.py").write_text("from words import app\n\n\ndef make():\n    return app\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "modules", {**sys.modules})
+
+    config = load_application("made:make", settings)._config
+
+    assert (config.application_id, config.commit_interval_ms) == ("mine", settings.get("commit_interval_ms", 100))
 
 
 def test_reset_of_what_is_not_there_says_where_it_looked() -> None:

@@ -87,7 +87,7 @@ class OnSpark:
             statestore_cache_max_bytes=0,
             commit_interval_ms=1,
         )
-        with connect(config.broker_address) as broker, Streams(builder.build(), config) as app:
+        with connect(config.bootstrap_servers) as broker, Streams(builder.build(), config) as app:
             for prefix, scenario in self._scenarios.items():
                 for topic in {entry["topic"] for entry in scenario["input"]}:
                     broker.create_topic(prefix + topic)

@@ -32,7 +32,7 @@ def on_the_driver(demo: Demo) -> Outputs:
 def test_a_demo_on_spark_ends_with_what_the_driver_gives(name: str, tmp_path: Path) -> None:
     demo = DEMOS[name]
     config = StreamsConfig(application_id=name, state_dir=str(tmp_path), master="local[*]")
-    with connect(config.broker_address) as broker:
+    with connect(config.bootstrap_servers) as broker:
         for topic, key, value, timestamp in demo.make_records(RECORDS):
             if topic not in broker.topics():
                 broker.create_topic(topic)

@@ -40,14 +40,14 @@ class OnKafka(Place):
 
     def add_partitions(self, topic: str, count: int) -> None:
         """Let a topic have so many, and wait until that shows."""
-        admin = AdminClient({"bootstrap.servers": self.config.broker_address})
+        admin = AdminClient({"bootstrap.servers": self.config.bootstrap_servers})
         admin.create_partitions([NewPartitions(topic, count)])[topic].result(30)
         with self.broker() as broker:
             wait_for(lambda: len(broker.end_offsets(topic)) == count, f"{count} partitions of '{topic}'", 30, every=0.1)
 
     def delete_records(self, before: int) -> None:
         """Let the first records of the lines be gone, as retention would."""
-        delete_records(self.config.broker_address, self.lines, before)
+        delete_records(self.config.bootstrap_servers, self.lines, before)
 
 
 def delete_records(address: str, topic: str, before: int) -> None:

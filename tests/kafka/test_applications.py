@@ -51,7 +51,7 @@ def test_the_group_shows_how_far_the_application_has_read(place: OnKafka) -> Non
     place.produce(place.lines, *((None, "a", 1000 + number) for number in range(5)))
     place.word_count().run(until_caught_up=True)
 
-    consumer = Consumer({"bootstrap.servers": place.config.broker_address, "group.id": place.name})
+    consumer = Consumer({"bootstrap.servers": place.config.bootstrap_servers, "group.id": place.name})
     try:
         (committed,) = consumer.committed([TopicPartition(place.lines, 0)], timeout=30)
     finally:
@@ -235,7 +235,7 @@ def test_records_may_go_while_a_batch_is_read(place: OnKafka, caplog: pytest.Log
     for topic, count in (*((other, 9) for other in others), (first, 4)):
         place.produce(topic, *((None, "x", 1000) for _ in range(count)))
     place.produce(place.lines, (None, "a", 1000), (None, "b", 1001), (None, "c", 1002))
-    flag, address, lines, delete = place.folder / "gone", place.config.broker_address, place.lines, delete_records
+    flag, address, lines, delete = place.folder / "gone", place.config.bootstrap_servers, place.lines, delete_records
 
     def lose(value: str) -> str:
         """Delete some of what the batch is going to read next."""

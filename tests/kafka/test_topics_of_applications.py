@@ -109,7 +109,7 @@ def test_a_pattern_does_not_mean_what_the_application_keeps_for_itself(place: On
 def query(place: OnKafka, broker: KafkaBroker) -> Query:
     """Have a reader of the lines."""
     place.create(place.lines)
-    reading = reading_of(place.config.broker_address, {place.lines: [[0]]})
+    reading = reading_of(place.config.bootstrap_servers, {place.lines: [[0]]})
     return Query(reading, broker)
 
 
@@ -136,7 +136,7 @@ def test_or_are_left_out_and_told(place: OnKafka, query: Query) -> None:
 
 
 def test_latest_begins_before_what_is_not_committed_yet(place: OnKafka, query: Query) -> None:
-    producer = transactional(place.config.broker_address, unique("writer"))
+    producer = transactional(place.config.bootstrap_servers, unique("writer"))
     query.add(place.lines, 2)
     write(producer, place.lines, b"open", commit=None)
     query.restart(resets={place.lines: "latest"})

@@ -55,7 +55,7 @@ class Machine:
         (place.folder / name / "lock").unlink(missing_ok=True)  # another's, of whom nobody knows here
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", SCRIPT, place.config.broker_address, name, str(place.folder), str(gate)],
+                [sys.executable, "-c", SCRIPT, place.config.bootstrap_servers, name, str(place.folder), str(gate)],
                 env={**os.environ, "HEADRACE_BOOT_ID": gate.name},
                 stderr=errors,
                 start_new_session=True,

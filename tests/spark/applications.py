@@ -44,7 +44,7 @@ class Place:
         )
 
     def broker(self) -> Broker:
-        return connect(self.config.broker_address)
+        return connect(self.config.bootstrap_servers)
 
     def streams(self, topology: Topology) -> Streams:
         return Streams(topology, self.config)

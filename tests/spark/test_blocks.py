@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.spark.blocks import Block, Input, Output, Report, Stretch, Tick, decode, encode
+from headrace.spark.blocks import Block, Input, Output, Report, Stretch, Tick, decode, encode, lanes_of
 
 NUMBERS = (7).to_bytes(8, "little")
 
@@ -21,6 +21,17 @@ NUMBERS = (7).to_bytes(8, "little")
 )
 def test_a_block_comes_back_as_it_was(block: Block) -> None:
     assert decode(encode(block)) == block
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_lanes_have_one_order_whichever_came_first(first: str) -> None:
+    def sent(topic: str, index: int) -> Input:
+        return Input(topic, 0, "1", index, 4, [b"k"], [b"v"], NUMBERS, None, NUMBERS, NUMBERS)
+
+    second = "b" if first == "a" else "a"
+    blocks = [sent(first, 0), sent(second, 1), sent(first, 2)]
+
+    assert [lane.topic for lane in lanes_of(blocks)] == ["a", "b"]
 
 
 def test_a_large_block_takes_less_than_its_records() -> None:

@@ -113,6 +113,60 @@ def test_a_new_reader_of_a_global_table_is_refused() -> None:
         take_up(identity, joining("in", "first"))
 
 
+@pytest.mark.parametrize("table_was_there", [True, False], ids=["dropped and back", "a stream before"])
+def test_a_global_table_of_what_was_read_before_is_refused(tmp_path: Path, table_was_there: bool) -> None:
+    def enriched() -> Topology:
+        builder = StreamsBuilder()
+        names = builder.global_table("names", store="names")
+        stream = builder.stream("in")
+        stream.group_by_key().count(store="counts")
+        stream.join(names, lambda one, other: one, key=lambda key, value: key).to("out")
+        return builder.build()
+
+    def plain() -> Topology:
+        builder = StreamsBuilder()
+        builder.stream("in").group_by_key().count(store="counts")
+        if not table_was_there:
+            builder.stream("names").to("out")
+        return builder.build()
+
+    identity = Identity.new(2)
+    if table_was_there:
+        take_up(identity, enriched())
+        take_up(identity, enriched())
+    take_up(identity, plain(), drop=("names",) if table_was_there else ())
+    identity.save(tmp_path / "identity.json")
+    again = Identity.load(tmp_path / "identity.json")
+    assert again is not None
+
+    with pytest.raises(StreamsError, match="global table of topic 'names' has a new reader"):
+        take_up(again, enriched())
+
+
+@pytest.mark.parametrize("joined_before", [True, False])
+def test_a_foreign_key_join_that_comes_to_a_store_or_goes_is_refused(joined_before: bool) -> None:
+    def tables(joined: bool) -> Topology:
+        builder = StreamsBuilder()
+        customers = builder.table("in", store="customers")
+        if joined:
+            orders = builder.table("first", store="orders")
+            orders.join(customers, lambda order, customer: order, foreign_key=lambda order: order["of"]).to_stream().to(
+                "joined"
+            )
+        else:
+            customers.to_stream().to("out")
+        return builder.build()
+
+    identity = Identity.new(2)
+    take_up(identity, tables(joined_before))
+
+    way = "leave" if joined_before else "come into"
+    with pytest.raises(StreamsError, match=f"'customers'.* now {way} a circle of sub-topologies"):
+        take_up(
+            identity, tables(not joined_before), drop=tuple({*identity.stores} - {"customers"} if joined_before else ())
+        )
+
+
 def test_stores_that_change_places_across_a_repartition_are_refused() -> None:
     def two(first: str, second: str) -> Topology:
         builder = StreamsBuilder()

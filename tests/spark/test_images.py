@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace.spark.images import boot_id, delete_older, image_folder
+from headrace.spark.images import boot_id, current_images, image_folder
 
 
 def test_images_are_apart_by_the_starts_of_machines(tmp_path: Path) -> None:
-    assert image_folder(tmp_path, "app") == tmp_path / boot_id()
+    assert image_folder(current_images(tmp_path), "app") == tmp_path / boot_id()
 
 
 def test_without_a_folder_they_are_on_the_executors_own_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,7 @@ def test_images_of_before_the_last_start_are_deleted(tmp_path: Path, monkeypatch
     for name in ("before", boot_id()):
         (tmp_path / name / "0").mkdir(parents=True)
 
-    delete_older(tmp_path)
-    delete_older(tmp_path / "not there")
+    assert current_images(tmp_path) == tmp_path / boot_id()
+    assert current_images(tmp_path / "not there") == tmp_path / "not there" / boot_id()
 
     assert [folder.name for folder in tmp_path.iterdir()] == [boot_id()]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 
-from pyspark import cloudpickle
-
-from headrace.errors import StreamsError
+from headrace import StreamsConfig, StreamsError, Topology
+from headrace.spark.application import Application
 from headrace.spark.blocks import Report, Stretch, Tick, decode, failure, unpack_failure
 from headrace.spark.identity import first_number, last_number, spark_partition
+from headrace.spark.plan import make_plan
 from headrace.spark.reader import Reading, batch_of, share_out
+from headrace.spark.stages import Packed
 from tests.spark.planning import reading_of
 
 
@@ -94,11 +95,21 @@ def test_a_reading_has_one_broker_though_functions_are_among_its_settings() -> N
     def token(config: str) -> tuple[str, float]:
         return "t", 0.0
 
-    reading = reading_of(
-        "localhost:1",
-        {},
-        settings=cloudpickle.dumps({"oauth_cb": token}),  # type: ignore[no-untyped-call]
-    )
-    arrived = Reading.loads(reading.dumps())
+    config = StreamsConfig(application_id="app", bootstrap_servers="localhost:1", kafka={"oauth_cb": token})
+    arrived = Reading.loads(reading_of("localhost:1", {}, settings=pickle.dumps(config.kafka)).dumps())
 
     assert arrived.broker is arrived.broker
+
+
+def test_so_have_the_applications_that_come_to_a_worker_run_after_run() -> None:
+    def token(config: str) -> tuple[str, float]:
+        return "t", 0.0
+
+    config = StreamsConfig(application_id="app", bootstrap_servers="localhost:1", kafka={"oauth_cb": token})
+    topology = Topology().add_source("source", "in")
+    application = Application(topology, config, make_plan(topology, config, {"in": 1}), {0: [0]}, {}, None)
+
+    arrived = [Packed(f"run {number % 3}", application).application() for number in range(6)]
+
+    assert len({id(one) for one in arrived}) > 1
+    assert len({id(one.broker) for one in arrived}) == 1

@@ -353,7 +353,7 @@ def test_a_lost_checkpoint_is_not_a_new_beginning(place: Place) -> None:
     place.create("lines")
     place.produce("lines", (None, "a", 1))
     place.streams(word_count()).run(until_caught_up=True)
-    place.settings["bootstrap_servers"] = place.config.broker_address
+    place.settings["bootstrap_servers"] = place.config.bootstrap_servers
     place.settings["state_dir"] = str(place.folder / "elsewhere")
 
     with pytest.raises(StreamsError, match="headrace reset app"):

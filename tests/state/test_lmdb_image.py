@@ -274,6 +274,13 @@ def write_many(path: Path, batches: int) -> None:
             image.update({"plain": mine, "by-position": mine}, {b"batch": b"%d" % batch})
 
 
+def write_many_times(path: Path, times: int) -> None:
+    """Write the same entry over and over."""
+    with LmdbImage(path) as image:
+        for number in range(times):
+            image.update({"plain": {b"k": b"%d" % number + b"x" * (1 << 20)}})
+
+
 def write_without_position(path: Path, *keys: bytes) -> None:
     with LmdbImage(path) as image:
         image.update({"s": dict.fromkeys(keys, b"new"), "made elsewhere": {b"k": b"1"}})
@@ -330,6 +337,21 @@ def test_a_write_finds_the_map_that_another_process_has_grown(image: LmdbImage, 
 
     assert len(image.space("plain")) == 121
     assert image.meta(b"batch") == b"20"
+
+
+def test_one_that_rests_does_not_keep_what_others_have_written_over(
+    image: LmdbImage, other: ProcessPoolExecutor
+) -> None:
+    space = image.space("plain")
+    image.rest()
+
+    other.submit(write_many_times, image.path, 100).result()
+
+    assert (image.path / "data.mdb").stat().st_size < 20 << 20
+    with pytest.raises(lmdb.Error):
+        space.get(b"k")
+    image.refresh()
+    assert space.get(b"k") == b"99" + b"x" * (1 << 20)
 
 
 def test_what_is_read_is_one_state_until_a_refresh(image: LmdbImage, other: ProcessPoolExecutor) -> None:

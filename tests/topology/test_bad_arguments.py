@@ -207,6 +207,8 @@ def test_wrong_settings_of_a_source() -> None:
     topology: Any = Topology()
     with pytest.raises(TopologyError, match="source 's': offset_reset is one of earliest, latest, none, got 'first'"):
         topology.add_source("s", "in", offset_reset="first")
+    with pytest.raises(TopologyError, match="global_table: offset_reset is one of earliest, latest, none, got 'first'"):
+        StreamsBuilder().global_table("in", offset_reset="first")
     with pytest.raises(TopologyError, match="source 's', timestamp_extractor: expected a function, got int"):
         topology.add_source("s", "in", timestamp_extractor=5)
     with pytest.raises(TopologyError, match="source 's', key_serde: expected a serde"):
