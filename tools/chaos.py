@@ -415,6 +415,7 @@ def main() -> None:
         name, place, address = given.child
         child(name, place, address, given.take_along)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the application and the broker are ended
     total: Counter[str] = Counter()
     wrong = 0
     for number in range(given.rounds):
