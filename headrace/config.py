@@ -72,7 +72,7 @@ class Named(dict[str, Any]):
     """
 
     def __repr__(self) -> str:
-        return repr({name: "****" if SECRET.search(str(name)) else _Shown(value) for name, value in self.items()})
+        return "{" + ", ".join(f"{name!r}: {_setting(name, value)}" for name, value in self.items()) + "}"
 
     __str__ = __repr__
 
@@ -93,15 +93,11 @@ def _unpickled(data: bytes) -> dict[str, Any]:
     return found
 
 
-class _Shown:
-    """A setting as it is shown: of a function only its name, for a secret may be bound to it."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __repr__(self) -> str:
-        value = self._value
-        return getattr(value, "__qualname__", type(value).__name__) if callable(value) else repr(value)
+def _setting(name: str, value: Any) -> str:
+    """Show a setting; of a function only its name, for a secret may be bound to it."""
+    if SECRET.search(str(name)):
+        return "'****'"
+    return getattr(value, "__qualname__", type(value).__name__) if callable(value) else repr(value)
 
 
 class StreamsConfig(BaseSettings):

@@ -58,7 +58,7 @@ def open_broker(address: str, kafka_config: Path | None, *, make: bool = False) 
 def client_settings(address: str, kafka_config: Path | None) -> dict[str, Any]:
     """Return the settings of Kafka's clients: those in a file, and the others that the environment has."""
     others = {} if local_path(address) is not None else _settings_of_environment()
-    return others | ({} if kafka_config is None else _settings_in(kafka_config))
+    return others | ({} if kafka_config is None else settings_in(kafka_config))
 
 
 def local_path(address: str) -> Path | None:
@@ -87,14 +87,12 @@ def _is_hidden(broker: Broker, topic: str) -> bool:
     """
     try:
         broker.end_offsets(topic)
-    except UnknownTopicError:
-        return False
-    except TopicError:
-        return True
+    except TopicError as error:
+        return not isinstance(error, UnknownTopicError)
     return True
 
 
-def _settings_in(file: Path) -> dict[str, str]:
+def settings_in(file: Path) -> dict[str, str]:
     """Return the settings in a file of properties."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()

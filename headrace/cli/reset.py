@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.options import ADDRESS_VARIABLE, KafkaConfig, Traceback, client_settings, local_path
+from headrace.cli.options import ADDRESS_VARIABLE, KafkaConfig, Traceback, local_path, settings_in
 from headrace.errors import StreamsError
 
 
@@ -45,7 +45,7 @@ def reset(
         application_id=application_id,
         bootstrap_servers=address or "",
         state_dir=state_dir,
-        kafka={} if kafka_config is None else client_settings(address or "", kafka_config),
+        kafka={} if kafka_config is None else settings_in(kafka_config),
     )
     address = config.bootstrap_servers
     folder = ApplicationFolder(config.state_dir, application_id)

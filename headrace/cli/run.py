@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headrace.cli.loading import load_application
-from headrace.cli.options import KafkaConfig, Traceback, client_settings
+from headrace.cli.options import KafkaConfig, Traceback, settings_in
 from headrace.errors import ConfigError
 
 
@@ -55,7 +55,7 @@ def run(
         "master": master,
         "bootstrap_servers": address,
         "state_dir": state_dir,
-        "kafka": None if kafka_config is None else client_settings(address or "", kafka_config),
+        "kafka": None if kafka_config is None else settings_in(kafka_config),
         **_settings(setting or ()),
     }
     chosen = {name: value for name, value in given.items() if value is not None}

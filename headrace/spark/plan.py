@@ -34,7 +34,7 @@ class Unit:
     """Whether one task runs all partitions."""
     partitions: int
     """Of its widest topic."""
-    depth: int = 0
+    depth: int
     """The longest chain of units before it."""
 
     @property

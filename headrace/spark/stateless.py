@@ -48,26 +48,24 @@ class StatelessTasks:
         What comes to a task by several ways is all there before it begins, to be put in the order of its causes.
         """
         units = self._application.units
-        rest, waiting = self._sort_out(sent, {})
+        waiting: dict[int, list[Input]] = {}
+        rest = self._sort_out(sent, waiting)
         while waiting:
             number = min(waiting, key=lambda number: units[number][0].depth)
             blocks = waiting.pop(number)
             process = partial(Task.process_lanes, lanes=lanes_of(blocks))
-            more, waiting = self._sort_out(self._run(number, f"{number}:{origin}", blocks[0].now, process), waiting)
-            rest += more
+            rest += self._sort_out(self._run(number, f"{number}:{origin}", blocks[0].now, process), waiting)
         return rest
 
-    def _sort_out(
-        self, sent: Iterable[tuple[int, Block]], waiting: dict[int, list[Input]]
-    ) -> tuple[list[tuple[int, Block]], dict[int, list[Input]]]:
-        """Return what is not for tasks without state, and what waits for these."""
+    def _sort_out(self, sent: Iterable[tuple[int, Block]], waiting: dict[int, list[Input]]) -> list[tuple[int, Block]]:
+        """Add what is for tasks without state to what waits for them; return the rest."""
         rest: list[tuple[int, Block]] = []
         for to, block in sent:
             if isinstance(block, Input) and self._application.is_stateless(to):
                 waiting.setdefault(to, []).append(block)
             else:
                 rest.append((to, block))
-        return rest, waiting
+        return rest
 
     def _run(self, number: int, name: str, now: int, process: Callable[[Task], Causes]) -> list[tuple[int, Block]]:
         """Have a task process records, and return what it has sent.

@@ -230,6 +230,7 @@ class Streams:
             self._until_caught_up = until_caught_up
             try:
                 self._set_state(StreamsState.REBALANCING)
+                self._launched = time.monotonic()
                 self._prepare()
                 self._running = self._launch()
                 self._set_state(StreamsState.RUNNING)
@@ -262,7 +263,6 @@ class Streams:
         from headrace.spark.launch import start_query
 
         assert self._prepared is not None
-        self._launched = time.monotonic()
         return start_query(self._prepared, self._folder, self._metrics, until_caught_up=self._until_caught_up)
 
     def _watch(self) -> None:
@@ -348,12 +348,10 @@ class Streams:
     def _goes_on_after(self, error: BaseException) -> bool:
         if isinstance(error, SupersededError):
             return False  # to start again would stop the other one, and so on without end
-        if isinstance(error, _OlderRunError):  # it can do no more: what it noted is where this one goes on
-            _log.warning("%s: starting again: %s", self._config.application_id, error)
-            self._closing.wait(_SHORTEST_PAUSE)
-            return True
-        if isinstance(error, RecordsGoneError) and self._config.on_data_loss == "continue":
-            # While they were to be read: the batch is done again with what there is, and says what is missing.
+        # While they were to be read: the batch is done again with what there is, and says what is missing.
+        are_given_up = isinstance(error, RecordsGoneError) and self._config.on_data_loss == "continue"
+        # An older run can do no more: what it noted is where this one goes on.
+        if are_given_up or isinstance(error, _OlderRunError):
             _log.warning("%s: starting again: %s", self._config.application_id, error)
             self._closing.wait(_SHORTEST_PAUSE)
             return True

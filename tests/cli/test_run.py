@@ -154,7 +154,8 @@ def test_a_function_may_return_an_application(
 ) -> None:
     monkeypatch.syspath_prepend(str(application))
     (application / "made.py").write_text("from words import app\n\n\ndef make():\n    return app\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "modules", {**sys.modules})
+    for name in ("made", "words"):  # of another test's folder
+        monkeypatch.delitem(sys.modules, name, raising=False)
 
     config = load_application("made:make", settings)._config
 

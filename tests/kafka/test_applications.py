@@ -369,7 +369,8 @@ def test_a_topic_that_gets_more_partitions_while_it_is_written_gets_keys_there(
 
     with place.streams(builder.build()) as app:
         app.start()
-        wait_for(lambda: bool(place.read(place.counts)) or is_in_the_new_one(), "the only partition", every=0.5)
+        place.produce(place.lines, (key_of(1), "0", 1000))
+        wait_for(lambda: bool(place.read(place.counts)), "the only partition", every=0.1)
         place.add_partitions(place.counts, 2)
         wait_for(is_in_the_new_one, "the partition that came", 60, every=0.5)
 

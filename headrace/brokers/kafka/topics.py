@@ -196,12 +196,12 @@ def _info(name: str, partitions: int, settings: Mapping[str, str]) -> TopicInfo:
 def _rules(wanted: TopicInfo) -> dict[str, str]:
     """Return the settings that a topic's rules mean; what is not said is left to the broker."""
     rules = {}
-    if wanted.compact:
-        rules["cleanup.policy"] = "compact" if wanted.retention_ms is None else "compact,delete"
-    elif wanted.retention_ms is not None:
-        rules["cleanup.policy"] = "delete"
+    policies = ["compact"] if wanted.compact else []
     if wanted.retention_ms is not None:
+        policies.append("delete")
         rules["retention.ms"] = str(wanted.retention_ms)
+    if policies:
+        rules["cleanup.policy"] = ",".join(policies)
     if wanted.min_compaction_lag_ms is not None:
         rules["min.compaction.lag.ms"] = str(wanted.min_compaction_lag_ms)
     return rules
