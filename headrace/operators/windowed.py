@@ -78,9 +78,10 @@ class WindowAggregate:
                 return True
             if cache is not None:
                 # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
-                held = cache.put(place, (key, start, end), new, stored, timestamp if new is None else at)
-                if held is not None and key.__class__ is key_type:
-                    cache.recent[key, start] = place, held
+                parts = key, start, end
+                if key.__class__ is key_type:
+                    cache.recent[key, start] = place, parts
+                cache.put(place, parts, new, stored, timestamp if new is None else at)
             else:
                 forward(_new(Windowed, (key, _new(Window, (start, end)))), new, old if send_old else None, at)
             return True
@@ -132,14 +133,14 @@ def bind_fold_again(
 
     Its place is known, its value is in hand, and so is what the cache holds of it: nothing is looked for twice.
     """
-    find, renew, write = cache.recent.get, cache.renew, store.write
+    find, hold, write = cache.recent.get, cache.put, store.write
     live, floor, freeze, thaw, key_type = store.live, store.floor, store.freeze, store.thaw_value, store.key_type
 
     def fold_again(key: Any, value: Any, timestamp: int, start: int, end: int) -> bool:
         found = find((key, start)) if key.__class__ is key_type else None
         if found is None or start < floor[0]:
             return fold(key, value, timestamp, start, end)
-        place, held = found
+        place, parts = found
         entry = live.get(place)
         if entry is None:  # deleted meanwhile, here or by another step
             return fold(key, value, timestamp, start, end)
@@ -156,7 +157,7 @@ def bind_fold_again(
         except Exception as error:
             fail(error, key, value, timestamp)
             return False
-        renew(held, new, at)
+        hold(place, parts, new, None, at)
         return True
 
     return fold_again

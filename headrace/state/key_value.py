@@ -38,7 +38,16 @@ class KeyValueStore(Generic[K, V]):
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
         freeze, thaw, put, delete, load = codec.freeze, codec.thaw, overlay.put, overlay.delete, overlay.load
         thaw_value = codec.thaw_value
-        live, dirty, exact = overlay.live, overlay.dirty, value_serde.exact_type
+        live, unchanged, exact = overlay.live, overlay.unchanged, value_serde.exact_type
+        find, take_in = overlay.find, overlay.take_in
+
+        def read(key: bytes) -> Any:
+            # The way of every aggregate: what `Overlay.get` does, without the calls.
+            entry = live.get(key, ABSENT)
+            if entry is ABSENT:
+                data = find(key)
+                return None if data is None else take_in(key, data)
+            return entry
 
         def read_thawed(key: bytes) -> Any:
             entry = overlay.get(key)
@@ -94,7 +103,8 @@ class KeyValueStore(Generic[K, V]):
                 known.clear()
             if value.__class__ is exact:
                 live[key] = (value, timestamp)
-                dirty[key] = None
+                if unchanged:
+                    unchanged.discard(key)
             elif value is None:
                 delete(key)
             else:
@@ -103,7 +113,7 @@ class KeyValueStore(Generic[K, V]):
         def put_timestamped(key: bytes, entry: Any) -> None:
             write_plain(key, with_timestamp(name, entry))
 
-        self.read: Callable[[bytes], Any] = overlay.get if thaw is None else read_thawed
+        self.read: Callable[[bytes], Any] = read if thaw is None else read_thawed
         if thaw_value is not None:
             self.read = read_timestamped
         if timestamped:

@@ -21,19 +21,17 @@ _ORDERED, _UNCOUNTED = b"ordered/", b"uncounted/"  # the two kinds of marks, eac
 class LmdbSpace:
     """The committed entries of one store, in the order of their keys' bytes."""
 
-    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "position")
+    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "get", "position")
 
     def __init__(self, tables: Tables, name: str, position: Position | None = None) -> None:
         self._tables = tables
         self._data = tables.table(_DATA + name)
+        self.get = self._data.getter(tables)
         self._order = None if position is None else tables.table(_ORDER + name)
         self._marks = tables.table(_MARKS)
         self._ordered = _ORDERED + name.encode()
         self._uncounted = _UNCOUNTED + name.encode()
         self.position = position
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._data.get(self._tables.reader, key)
 
     def between(self, low: bytes | None, high: bytes | None) -> list[Entry]:
         return list(self._data.walk(self._tables.reader, low, high))

@@ -19,12 +19,12 @@ ABSENT: Any = object()
 class Overlay:
     """Read through to an image and keep what was touched as objects until the commit.
 
-    The first touch of a key reads the image, later ones do not. `live` maps a key to its object, or to None when the
-    key is absent or deleted; `dirty` has the keys that changed. Stores on the hot path use both directly. Values are
-    turned into bytes once, at the commit, however often they changed.
+    A key that the image has is read once, at the first touch. `live` maps a key to its object, or to None when it is
+    deleted; `unchanged` has the keys that were only read. Stores on the hot path use both directly. Values are turned
+    into bytes once, at the commit, however often they changed.
 
-    A put is two dict entries and nothing else. Keys are put in order when a range is asked for: `live` remembers the
-    order of insertion, so the keys that are new since the last range are its last ones.
+    A put is one dict entry and hardly more. Keys are put in order when a range is asked for: `live` remembers the order
+    of insertion, so the keys that are new since the last range are its last ones.
     """
 
     __slots__ = (
@@ -37,8 +37,9 @@ class Overlay:
         "_position",
         "_space",
         "_suffix",
-        "dirty",
+        "find",
         "live",
+        "unchanged",
     )
 
     def __init__(
@@ -55,8 +56,10 @@ class Overlay:
         self._decode = decode
         self._position = position
         self._suffix = suffix
-        self.live: dict[bytes, Any] = {}
-        self.dirty: dict[bytes, None] = {}  # in the order of first change: a batch run again gives the same bytes
+        self.find = space.get
+        """Return what the image has for a key, as bytes, or None."""
+        self.live: dict[bytes, Any] = {}  # in the order of first touch: a batch run again gives the same bytes
+        self.unchanged: set[bytes] = set()
         self._by_key: Any = None
         self._by_position: Any = None
         self._groups: dict[bytes, list[bytes]] = {}
@@ -68,23 +71,27 @@ class Overlay:
 
     def load(self, key: bytes) -> Any:
         """Read a key that is not live yet."""
-        data = self._space.get(key)
-        value = self.live[key] = None if data is None else self._decode(data)
+        data = self.find(key)
+        return None if data is None else self.take_in(key, data)
+
+    def take_in(self, key: bytes, data: bytes) -> Any:
+        """Return what the image was found to have for a key, and keep it; that it has nothing is not kept."""
+        value = self.live[key] = self._decode(data)
+        self.unchanged.add(key)
         return value
 
     def put(self, key: bytes, value: Any) -> None:
         """Set a key."""
         self.live[key] = value
-        self.dirty[key] = None
+        if self.unchanged:
+            self.unchanged.discard(key)
 
     def delete(self, key: bytes) -> None:
         """Delete a key; one that the image does not have leaves no trace, so that nothing has to skip it later."""
-        if self._space.get(key) is not None:
-            self.live[key] = None
-            self.dirty[key] = None
+        if self.find(key) is not None:
+            self.put(key, None)
         elif key in self.live:
             del self.live[key]
-            self.dirty.pop(key, None)
             if self._by_key is not None:
                 self._by_key.discard(key)
             if self._by_position is not None:
@@ -199,10 +206,10 @@ class Overlay:
 
         With `expired_before`, entries whose position is less are deleted on the way.
         """
-        live, encode = self.live, self._encode
-        # Where all that was touched has changed, as most do, there is nothing to look up.
-        changed = live.items() if len(self.dirty) == len(live) else ((key, live[key]) for key in self.dirty)
-        changes: Changes = {key: None if value is None else encode(value) for key, value in changed}
+        live, unchanged, encode = self.live, self.unchanged, self._encode
+        for key in unchanged:
+            del live[key]
+        changes: Changes = {key: None if value is None else encode(value) for key, value in live.items()}
         if expired_before is not None:
             position = self._position
             assert position is not None
@@ -212,8 +219,8 @@ class Overlay:
                 changes[key] = None
         if changes:
             self._space.apply(changes)
-        self.dirty.clear()
         live.clear()
+        unchanged.clear()
         self._by_key = self._by_position = None
         if self._grouped:
             self._groups.clear()
@@ -222,6 +229,6 @@ class Overlay:
 
     def __len__(self) -> int:
         """Return about how many entries there are."""
-        live = self.live
-        get = self._space.get
-        return len(self._space) + sum((live[key] is not None) - (get(key) is not None) for key in self.dirty)
+        find, unchanged = self.find, self.unchanged
+        changed = ((key, value) for key, value in self.live.items() if key not in unchanged)
+        return len(self._space) + sum((value is not None) - (find(key) is not None) for key, value in changed)

@@ -79,7 +79,7 @@ class WindowStore(Generic[K, V]):
     def _bind(self) -> None:
         """Make the functions of the hot path, with everything they need at hand."""
         overlay = self._overlay
-        live, dirty, load, delete = overlay.live, overlay.dirty, overlay.load, overlay.delete
+        live, unchanged, load, delete = overlay.live, overlay.unchanged, overlay.load, overlay.delete
         freeze, thaw, latest, floor, lag = self.freeze, self._thaw, self._latest, self.floor, self._lag
         thaw_value, key_of, encode_key = self.thaw_value, self.key, self._encode_key
         pack, sequence = _SUFFIX.pack, self._sequence
@@ -121,7 +121,8 @@ class WindowStore(Generic[K, V]):
                 delete(place)
             else:
                 live[place] = freeze(value)
-                dirty[place] = None
+                if unchanged:
+                    unchanged.discard(place)
 
         def add(key: bytes, start: int, value: Any) -> None:
             sequence[0] = number = (sequence[0] + 1) & _MAX_SEQUENCE

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
-from operator import itemgetter
 from typing import Any
 
 from headrace.task.current_record import CurrentRecord
 from headrace.topology.nodes import Process
 
-# About what an entry costs beside its key and value.
-_OVERHEAD = 200
-
-_order = itemgetter(9)
+# About what an entry costs beside its key and value: itself, its place, and a small record that it came from.
+_OVERHEAD = 480
 
 
 class RecordCache:
@@ -25,69 +21,45 @@ class RecordCache:
     """
 
     def __init__(self, forward: Process, send_old: bool, max_bytes: int, record: CurrentRecord) -> None:
-        self._forward = forward
-        self._send_old = send_old
-        self._record = record
-        self._entries: dict[bytes, list[Any]] = {}
-        """By serialized key: key, new, old, timestamp, size, the record's position (4), the order of updates."""
-        self._held = [0]
-        self.recent: dict[Any, tuple[bytes, Any]] = {}
-        """For a step: serialized keys and what is held of them, by what finds them again sooner; gone with a flush."""
-        self._bind(max_bytes)
+        entries: dict[bytes, tuple[Any, ...]] = {}  # in the order of the last update of each
+        recent: dict[Any, tuple[bytes, Any]] = {}
+        take_out = entries.pop
+        held = 0
 
-    def _bind(self, max_bytes: int) -> None:
-        entries, held, record, flush = self._entries, self._held, self._record, self.flush
-        find, number = entries.get, count().__next__
-
-        def put(raw_key: bytes, key: Any, new: Any, old: Any, timestamp: int) -> list[Any] | None:
-            entry = find(raw_key)
-            if entry is not None:
-                entry[0] = key
-                renew(entry, new, timestamp)
-                return find(raw_key)
+        def put(raw_key: bytes, key: Any, new: Any, old: Any, timestamp: int) -> None:
+            nonlocal held
+            before = take_out(raw_key, None)
             size = new.__sizeof__()
-            held[0] += len(raw_key) + size + _OVERHEAD
+            if before is None:
+                held += len(raw_key) + size + _OVERHEAD
+            else:
+                old = before[2]
+                held += size - before[4]
             # Of the record's position: without a call and another tuple for every update.
-            entries[raw_key] = entry = [
-                key, new, old, timestamp, size,
-                record.topic, record.partition, record.headers, record.raw, number(),
-            ]  # fmt: skip
-            if held[0] > max_bytes:
+            entries[raw_key] = (
+                key, new, old, timestamp, size, record.topic, record.partition, record.headers, record.raw,
+            )  # fmt: skip
+            if held > max_bytes:
                 flush()
-                return None
-            return entry
 
-        def renew(entry: list[Any], new: Any, timestamp: int) -> None:
-            entry[1] = new
-            entry[3] = timestamp
-            entry[5] = record.topic
-            entry[6] = record.partition
-            entry[7] = record.headers
-            entry[8] = record.raw
-            entry[9] = number()
-            size = new.__sizeof__()
-            if size != entry[4]:
-                held[0] += size - entry[4]
-                entry[4] = size
-                if held[0] > max_bytes:
-                    flush()
+        def flush() -> None:
+            nonlocal held
+            if not entries:
+                return
+            going = list(entries.values())
+            entries.clear()
+            recent.clear()
+            held = 0
+            before = record.position()
+            try:
+                for key, new, old, timestamp, _, record.topic, record.partition, record.headers, record.raw in going:
+                    if new is not None or old is not None:
+                        forward(key, new, old if send_old else None, timestamp)
+            finally:
+                record.restore(before)
 
-        self.put: Callable[[bytes, Any, Any, Any, int], Any] = put
-        self.renew: Callable[[Any, Any, int], None] = renew
-
-    def flush(self) -> None:
+        self.put: Callable[[bytes, Any, Any, Any, int], None] = put
+        """Take an update, given the serialized key, the key, the new value, the old one and the timestamp."""
+        self.flush: Callable[[], None] = flush
         """Let every waiting update go on."""
-        if not self._entries:
-            return
-        entries = sorted(self._entries.values(), key=_order)
-        self._entries.clear()
-        self.recent.clear()
-        self._held[0] = 0
-        record, forward, send_old = self._record, self._forward, self._send_old
-        before = record.position()
-        try:
-            for key, new, old, timestamp, _, record.topic, record.partition, record.headers, record.raw, _ in entries:
-                if new is not None or old is not None:
-                    forward(key, new, old if send_old else None, timestamp)
-        finally:
-            record.restore(before)
+        self.recent = recent

@@ -40,12 +40,10 @@ class CurrentRecord(Protocol):
 class Cache(Protocol):
     """What holds back the updates of a store until the commit."""
 
-    put: Callable[[bytes, Any, Any, Any, int], Any]
-    """Take an update: put(serialized key, key, new, old, timestamp). Return what is held, if it still is."""
-    renew: Callable[[Any, Any, int], None]
-    """Take another update of what is held: renew(held, new, timestamp)."""
+    put: Callable[[bytes, Any, Any, Any, int], None]
+    """Take an update: put(serialized key, key, new, old, timestamp). Of the first that waits for a key, old is kept."""
     recent: dict[Any, tuple[bytes, Any]]
-    """For a step: serialized keys and what is held of them, by what finds them again sooner; gone when they go on."""
+    """For a step: serialized keys and keys that wait, by what finds them again sooner; empty when they have gone on."""
 
 
 class StepContext(Protocol):

@@ -369,7 +369,7 @@ def _sums(key_serde: serdes.Serde[Any], windows: Any) -> StreamsBuilder:
     return builder
 
 
-@pytest.mark.parametrize("limit", [10 << 20, 1500], ids=["large cache", "small cache"])
+@pytest.mark.parametrize("limit", [10 << 20, 3000], ids=["large cache", "small cache"])
 @pytest.mark.parametrize("windows", [TumblingWindows(10, grace=10), HoppingWindows(10, advance=5, grace=5)], ids=str)
 def test_window_of_several_records_is_found_again_as_if_it_were_looked_for(windows: Any, limit: int) -> None:
     rng = random.Random(17)
@@ -508,7 +508,7 @@ def test_value_that_grows_counts_for_what_it_is_now() -> None:
     check_batches(
         builder,
         f"a=y@0 a={long}@1 a=z@2 -> a=y{long}@1 a=y{long}z@2",
-        statestore_cache_max_bytes=500,
+        statestore_cache_max_bytes=800,
     )
 
 
