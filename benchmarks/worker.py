@@ -26,6 +26,7 @@ from headrace.brokers.kafka import ranges
 from headrace.dev.kafka_broker import DevBroker, free_port
 from headrace.spark.application import Application
 from headrace.spark.blocks import Block, Failure, Stretch, unpack_failure
+from headrace.spark.changelogs import changelogs
 from headrace.spark.epochs import Head
 from headrace.spark.identity import Identity
 from headrace.spark.plan import make_plan
@@ -71,8 +72,9 @@ class Worker:
         self._broker = shared(address)
         plan = make_plan(topology, config, self._broker.partition_counts())
         numbers = Identity.new(3).take_up(plan, topology, config)
-        permit = self._broker.permit(self._broker.begin_run(source, "benchmark"))
-        self._application = Application(topology, config, plan, numbers, {}, folder, permit=permit)
+        logged = changelogs(topology, config, plan)
+        permit = self._broker.permit(self._broker.begin_run(source, "benchmark", changelogs=logged.values()))
+        self._application = Application(topology, config, plan, numbers, {}, folder, logged, permit)
         self._unit = plan.units[plan.readers[source]]
         self._task = numbers[self._unit.number][0]
         self._tables = [topic for topic, units in plan.global_readers.items() if self._unit.number in units]
