@@ -80,12 +80,8 @@ class Run:
 class Writing(Protocol):
     """What tasks write in a batch, in the process where they run: all of it, or nothing."""
 
-    @property
-    def records(self) -> int:
-        """How many records were written."""
-
-    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> None:
-        """Write records of a task, unless an earlier run has. Without a partition the key decides."""
+    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> int:
+        """Write records of a task, unless an earlier run has; return how many. Without a partition the key decides."""
 
     def commit(self) -> None:
         """Have them all there; one that is left without that is taken back."""

@@ -120,12 +120,12 @@ class Outgoing:
         self._application, self._batch = application, batch
         self._held: deque[tuple[str, Output]] = deque()
         self._writing: Writing | None = None
+        self._records = 0
         self._seconds = 0.0
 
     def numbers(self) -> dict[str, float]:
-        """Return how many records were written here, and how long that took."""
-        records = 0 if self._writing is None else self._writing.records
-        return {"records_written": records, "write_seconds": self._seconds}
+        """Return how many records were put out here, without those of changelogs, and how long all writing took."""
+        return {"records_written": self._records, "write_seconds": self._seconds}
 
     def send(self, task: str, blocks: Iterable[tuple[int, Block]]) -> list[tuple[int, Block]]:
         """Keep a task's records for the broker; return what else it has, for Spark to take."""
@@ -145,11 +145,14 @@ class Outgoing:
             return
         application, started = self._application, perf_counter()
         application.make_named_topics({block.topic for _, block in self._held})
+        logs = {topic.name for topic in application.changelogs.values()}
         self._writing = application.broker.begin_writing(application.permit, self._batch)
         samples = []
         while self._held:
             task, block = self._held.popleft()
-            self._writing.send(task, block.topic, None if block.partition < 0 else block.partition, block.records)
+            partition = None if block.partition < 0 else block.partition
+            written = self._writing.send(task, block.topic, partition, block.records)
+            self._records += 0 if block.topic in logs else written
             samples.append(sample(block.records))
         keep_memory("outputs", samples)
         crash_point("after-send")

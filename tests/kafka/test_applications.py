@@ -62,13 +62,16 @@ def test_the_group_shows_how_far_the_application_has_read(place: OnKafka) -> Non
 def test_a_named_store_has_a_changelog_as_kafka_streams_writes_it(place: OnKafka) -> None:
     place.create(place.lines)
     place.produce(place.lines, (None, "tea tea", 1000), (None, "cake", 2000))
-    place.word_count(statestore_cache_max_bytes=1 << 20).run(until_caught_up=True)
+    app = place.word_count(statestore_cache_max_bytes=1 << 20)
+    app.run(until_caught_up=True)
     place.wait_for_counts({"tea": 2, "cake": 1})
 
     topic = f"{place.name}-words-changelog"
     assert sorted(place.read(topic, serdes.Long)) == [("cake", 1, 2000), ("tea", 2, 1000)]
     with place.broker() as broker:
         assert broker.topics()[topic].compact
+    metrics = app.metrics()
+    assert (metrics["records_in_total"], metrics["records_out_total"]) == (2, 2)  # the changelog is not a result
 
 
 def test_clean_up_deletes_internal_topics_and_begins_at_the_beginning(place: OnKafka) -> None:

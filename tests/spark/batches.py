@@ -75,11 +75,10 @@ class WritingToLists:
     def __init__(self, append: Any) -> None:
         self._append = append
         self._held: list[tuple[str, int | None, Sequence[WrittenRecord]]] = []
-        self.records = 0
 
-    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> None:
+    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> int:
         self._held.append((topic, partition, records))
-        self.records += len(records)
+        return len(records)
 
     def commit(self) -> None:
         for topic, partition, records in self._held:

@@ -83,20 +83,19 @@ class TaskWriting:
         self._writers, self._permit, self._batch, self._partitions = writers, permit, batch, partitions
         self._producer: Transactions | None = None
         self._tasks: dict[str, bool] = {}
-        self.records = 0
-        """How many were written."""
 
-    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> None:
-        """Write records of a task, unless an earlier run has."""
+    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> int:
+        """Write records of a task, unless an earlier run has; return how many."""
         if task not in self._tasks:
             self._tasks[task] = not self._permit.is_written(task, self._batch)
             if self._tasks[task]:
                 self._mark(task)
-        if self._tasks[task]:
-            producer = self._begun()
-            with producer.explaining():
-                producer.send(topic, partition, records, self._partitions)
-            self.records += len(records)
+        if not self._tasks[task]:
+            return 0
+        producer = self._begun()
+        with producer.explaining():
+            producer.send(topic, partition, records, self._partitions)
+        return len(records)
 
     def commit(self) -> None:
         """End the transaction."""
