@@ -147,8 +147,7 @@ class Running:
         self.folder.stop_file.touch()
         try:
             while self.query.isActive:
-                status = self.query.status
-                if not status["isTriggerActive"] and not status["isDataAvailable"]:
+                if not self.query.status["isTriggerActive"]:  # the next one finds the file, and has nothing to do
                     break
                 time.sleep(0.02)
             self.query.stop()

@@ -85,7 +85,10 @@ class StatefulTask:
         restored = perf_counter()
         inputs = TaskInputs(application)
         sent_here = [block for block in blocks if isinstance(block, Input)]
+        # They come in any order. Of equal causes, a global table's record goes first: a batch run again does the same.
+        tables = application.plan.global_readers
         stretches = [block for block in blocks if isinstance(block, Stretch)]
+        stretches.sort(key=lambda one: (one.topic not in tables, one.topic, one.partition))
         with closing(parts.build(cells)) as running:
             if len(stretches) == 1 and not sent_here:
                 causes = running.process_pages(inputs.pages(stretches[0]))

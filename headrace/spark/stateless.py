@@ -130,7 +130,9 @@ class StatelessStage:
             for first in pages:
                 yield partial(Task.process_pages, pages=_some(first, pages))
         else:
-            lanes = [lane for stretch in stretches for lane in self._inputs.whole(stretch)]
+            # They come in any order, and a batch run again is to do the same where causes are equal.
+            in_order = sorted(stretches, key=lambda one: (one.topic, one.partition))
+            lanes = [lane for stretch in in_order for lane in self._inputs.whole(stretch)]
             yield partial(Task.process_lanes, lanes=lanes)
 
     def end(self) -> list[tuple[int, Block]]:

@@ -37,6 +37,8 @@ _log = logging.getLogger("headrace")
 _LOOK_SECONDS = 3.0
 """Between two looks for new topics and partitions."""
 _BROKER_PAUSE = 1.0
+_NO_ANSWER_SECONDS = 30.0
+"""How long metrics do without a broker that did not answer."""
 _SOON_SECONDS, _SHORTEST_PAUSE, _LONGEST_PAUSE = 30.0, 0.1, 30.0
 
 
@@ -87,7 +89,7 @@ class Streams:
                 f"Streams: expected a Topology, got {type(topology).__name__}. A StreamsBuilder gives one with build()"
             )
         if not isinstance(config, StreamsConfig):
-            raise ConfigError(f"Streams: expected a StreamsConfig, got {type(config).__name__} ({config!r})")
+            raise ConfigError(f"Streams: expected a StreamsConfig, got {type(config).__name__}")
         topology.validate()
         self._topology, self._config = topology, config
         self._folder = ApplicationFolder(config.state_dir, config.application_id)
@@ -106,6 +108,7 @@ class Streams:
         self._launched, self._pause = 0.0, _SHORTEST_PAUSE
         self._closing = threading.Event()
         self._started_from: dict[str, dict[int, int]] = {}
+        self._ask_again = 0.0
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -211,12 +214,17 @@ class Streams:
 
     def _ends(self) -> dict[str, dict[int, int]]:
         prepared = self._prepared
-        if prepared is None:
+        if prepared is None or time.monotonic() < self._ask_again:
             return {}
         ends = {}
         for topic in prepared.plan.input_topics():
-            with suppress(TopicError, StreamsError):  # deleted, or no answer: the application says so itself
+            try:
                 ends[topic] = prepared.broker.end_offsets(topic)
+            except UnavailableError:  # after a long wait: the others would take as long
+                self._ask_again = time.monotonic() + _NO_ANSWER_SECONDS
+                break
+            except (TopicError, StreamsError):  # deleted: the application says so itself
+                pass
         return ends
 
     # -- inside -----------------------------------------------------------------------------------------------------
@@ -274,14 +282,19 @@ class Streams:
         try:
             while True:
                 error = self._wait() if self._running is not None else error
+                if self._closing.is_set() and isinstance(error, UnavailableError):
+                    _log.warning("%s: closed without an answer: %s", self._config.application_id, error)
+                    error = None  # what was not done is done at the next start
                 if self._closing.is_set() or not (error or self._is_outdated or self._is_fed_by_itself()):
                     self._end(error)
                     return
                 if error is not None and not self._goes_on_after(error):
                     self._end(error)
                     return
-                if not self._closing.is_set():
-                    self._set_state(StreamsState.REBALANCING)
+                if self._closing.is_set():  # while it waited to start again
+                    self._end(None)
+                    return
+                self._set_state(StreamsState.REBALANCING)
                 self._end_run()
                 self._launched = time.monotonic()
                 try:

@@ -9,6 +9,8 @@ from typing import TypeAlias, TypeVar
 import lmdb
 import msgspec
 
+from headrace.errors import ProcessorStateError
+
 T = TypeVar("T")
 Entry: TypeAlias = tuple[bytes, bytes]
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
@@ -55,7 +57,13 @@ class Tables:
     def table(self, name: str) -> Table:
         """Open a table; when it was not open yet, the latest state is read from then on."""
         if name not in self._opened:
-            database = self._between_reads(lambda: self._environment.open_db(name.encode()))
+            try:
+                database = self._between_reads(lambda: self._environment.open_db(name.encode()))
+            except lmdb.DbsFullError:
+                raise ProcessorStateError(
+                    f"one task has more than {_MAX_DATABASES - 2} tables for its stores. A foreign-key join keeps all "
+                    "partitions of both sides in one task: take input topics with fewer partitions"
+                ) from None
             self._opened[name] = Table(database, self._environment.max_key_size())
         return self._opened[name]
 

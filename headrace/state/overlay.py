@@ -209,6 +209,7 @@ class Overlay:
         live, unchanged, encode = self.live, self.unchanged, self._encode
         for key in unchanged:
             del live[key]
+        unchanged.clear()
         changes: Changes = {key: None if value is None else encode(value) for key, value in live.items()}
         if expired_before is not None:
             position = self._position
@@ -220,7 +221,6 @@ class Overlay:
         if changes:
             self._space.apply(changes)
         live.clear()
-        unchanged.clear()
         self._by_key = self._by_position = None
         if self._grouped:
             self._groups.clear()

@@ -294,6 +294,43 @@ def test_without_a_broker_it_stops_after_a_while(place: OnKafka, kafka: DevBroke
     assert f"no answer from {kafka.address}" in str(app.error)
 
 
+def test_without_a_broker_it_can_be_closed_and_its_metrics_do_not_wait_again_and_again(
+    place: OnKafka,
+    kafka: DevBroker,
+    broker: KafkaBroker,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topics = [place.lines, f"{place.lines}-more"]
+    place.create(*topics)
+    place.produce(place.lines, (None, "a", 1000))
+    builder = StreamsBuilder()
+    builder.stream(topics, value_serde=serdes.String).to(place.counts, value_serde=serdes.String)
+    place.settings["kafka"] = {"socket.timeout.ms": 5000}
+    app = place.streams(builder.build())
+    asked: list[str] = []
+    ask = KafkaBroker.end_offsets
+
+    def noting(self: KafkaBroker, topic: str) -> dict[int, int]:
+        asked.append(topic)
+        return ask(self, topic)
+
+    app.start()
+    wait_for(lambda: caught_up(app), "the first record")
+    settled(broker, commits_topic(place.name))
+    kafka.kill()
+    try:
+        wait_for(lambda: "waiting for the broker" in caplog.text, "it to find out", 120)
+        monkeypatch.setattr(KafkaBroker, "end_offsets", noting)
+        assert app.metrics()["lag"] == app.metrics()["lag"] == {}
+        assert len(asked) == 1
+
+        assert app.close(timeout=120)
+        assert (app.state, app.error) == (StreamsState.NOT_RUNNING, None)
+    finally:
+        kafka.start()  # other tests need it, too
+
+
 def test_it_goes_on_when_the_broker_comes_back(
     place: OnKafka, kafka: DevBroker, broker: KafkaBroker, caplog: pytest.LogCaptureFixture
 ) -> None:

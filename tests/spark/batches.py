@@ -122,7 +122,7 @@ class BatchEngine:
     def run(self, batch_size: int | None = None) -> None:
         """Run batches of at most so many records until nothing is left."""
         while True:
-            taken = self._next_batch(batch_size)
+            taken = self.next_batch(batch_size)
             if not taken:
                 return
             self.run_batch(taken)
@@ -178,7 +178,7 @@ class BatchEngine:
                 yield from _encoded(sent)
         yield from _encoded(stage.end())
 
-    def _next_batch(self, limit: int | None) -> list[tuple[int, bytes]]:
+    def next_batch(self, limit: int | None = None) -> list[tuple[int, bytes]]:
         waiting = []
         for topic in self.application.plan.input_topics():
             for partition, rows in enumerate(self.topics.get(topic, [])):

@@ -191,6 +191,26 @@ def test_a_task_writes_under_one_name_whatever_topics_it_finds_something_in(
     assert len(names[0]) == 2
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("joins", [False, True], ids=["two topics", "a stream and a global table"])
+def test_equal_causes_have_one_order_whatever_comes_first(tmp_path: Path, joins: bool, backwards: bool) -> None:
+    builder = StreamsBuilder()
+    if joins:  # the table's row is there before the stream's record
+        rows = builder.global_table("b", **TEXT)
+        stream = builder.stream("a", **TEXT).join(rows, lambda value, row: f"{value}+{row}", key=lambda key, value: key)
+    else:
+        stream = builder.stream(["a", "b"], **TEXT)
+    stream.to("out", **TEXT)
+    engine = BatchEngine(builder.build(), StreamsConfig(application_id="app"), tmp_path)
+    for topic in ("a", "b"):  # as on Kafka, where the offset is all there is beside the timestamp
+        engine.topics[topic] = [[(0, 1000, b"k", topic.encode(), None, 0)]]
+
+    waiting = engine.next_batch()
+    engine.run_batch(waiting[::-1] if backwards else waiting)
+
+    assert [row[3] for row in engine.records("out")] == ([b"a+b"] if joins else [b"a", b"b"])
+
+
 def test_a_long_stretch_goes_through_many_tasks_without_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routing, "RECORDS_PER_BLOCK", 2)
     builder = StreamsBuilder()

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.errors import ProcessorStateError
+from headrace.state import lmdb_table
 from headrace.state.image import Changes, Image, MemoryImage, Space
 from headrace.state.lmdb_image import LmdbImage
 from headrace.state.overlay import Overlay
@@ -134,6 +136,17 @@ def test_names_of_spaces_do_not_come_upon_each_other(image: LmdbImage) -> None:
     assert [image.space(name).get(b"k") for name in names] == [name.encode() for name in names]
     assert image.meta(b"k") == b"meta!"
     assert dict(image.entries()) == {name: [(b"k", name.encode())] for name in names}
+
+
+def test_more_stores_than_a_task_can_have_are_an_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lmdb_table, "_MAX_DATABASES", 5)
+    with LmdbImage(tmp_path / "image") as image:
+        image.space("one")
+        image.space("two")
+        with pytest.raises(ProcessorStateError, match="fewer partitions"):
+            image.space("three", turned)
 
 
 def test_it_is_there_again_when_opened_again(tmp_path: Path) -> None:
