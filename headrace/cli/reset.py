@@ -47,7 +47,7 @@ def reset(
         state_dir=state_dir,
         kafka={} if kafka_config is None else settings_in(kafka_config),
     )
-    address = config.bootstrap_servers
+    is_named, address = address is not None, config.bootstrap_servers
     folder = ApplicationFolder(config.state_dir, application_id)
     path = local_path(address)
     committed = (
@@ -57,6 +57,11 @@ def reset(
         raise StreamsError(
             f"there is nothing of application '{application_id}' in '{folder.path}' or in {address}. "
             "Name other places with --state-dir and --bootstrap-servers"
+        )
+    if committed is None and folder.has_begun() and not is_named:
+        raise StreamsError(
+            f"application '{application_id}' has a checkpoint in '{folder.path}', but {address} knows nothing of it: "
+            "its topics are elsewhere. Name that place with --bootstrap-servers"
         )
     folder.check_unlocked()
     if not yes:

@@ -62,7 +62,8 @@ def run(
     application = load_application(app, chosen)
     if not sys.stderr.isatty():
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        for clients in ("py4j", "headrace.kafka"):  # many lines of what the application says in one
+            logging.getLogger(clients).setLevel(logging.CRITICAL)
     application.run(until_caught_up=until_caught_up)
     values = application.metrics()
     print(

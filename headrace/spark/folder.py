@@ -34,7 +34,7 @@ class ApplicationFolder:
             os.close(handle)
             raise StreamsError(
                 f"application '{self.application_id}' is running already (process {who}, '{self.path}'). "
-                "Stop it first, or give this one another application_id or state_dir"
+                "Stop it first, or give this one another application_id"
             ) from None
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
@@ -44,6 +44,10 @@ class ApplicationFolder:
     def exists(self) -> bool:
         """Tell whether the application has ever been started here."""
         return self.identity.exists() or self.checkpoint.exists()
+
+    def has_begun(self) -> bool:
+        """Tell whether a batch was ever begun."""
+        return any(self.checkpoint.glob("offsets/[0-9]*"))
 
     def check_unlocked(self) -> None:
         """Raise when somebody is in."""

@@ -21,6 +21,7 @@ from headrace.spark.images import current_images
 from headrace.spark.metrics import Metrics
 from headrace.spark.plan import Plan, Unit, make_plan
 from headrace.spark.reader import READING, Reading, TopicsSource
+from headrace.spark.reset import reset_command
 from headrace.spark.session import is_local, spark_session
 from headrace.spark.stages import Packed, chain
 from headrace.spark.writer import Writer
@@ -184,13 +185,13 @@ def _identity(
 ) -> Identity:
     known = Identity.load(folder.identity)
     committed = broker.last_batch(config.application_id)
-    begun = any(folder.checkpoint.glob("offsets/[0-9]*"))
+    begun = folder.has_begun()
     if known is not None and begun and committed is None:
         raise StreamsError(
             f"application '{config.application_id}' has a checkpoint in '{folder.path}', but "
             f"{config.bootstrap_servers} knows nothing of it: these are not the topics it has read. "
             "Set bootstrap_servers to where they are, or "
-            f"start over with: headrace reset {config.application_id}"
+            f"start over with: {reset_command(config)}"
         )
     if committed is not None and committed[1] >= 0:
         lineage, batch = committed
@@ -198,7 +199,7 @@ def _identity(
             raise StreamsError(
                 f"application '{config.application_id}' has written {batch + 1} batches to its topics, but there is no "
                 f"checkpoint as new as that in '{folder.path}'. Set state_dir to where it is, or start over with: "
-                f"headrace reset {config.application_id}"
+                f"{reset_command(config)}"
             )
     if known is not None:
         return known

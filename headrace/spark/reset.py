@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+
 from headrace.brokers.engine import shared
 from headrace.config import StreamsConfig
 from headrace.spark.folder import ApplicationFolder
+
+
+def reset_command(config: StreamsConfig) -> str:
+    """Return the command that takes an application back to the beginning.
+
+    >>> reset_command(StreamsConfig(application_id="sums", bootstrap_servers="kafka:9092", state_dir="/data/my state"))
+    "headrace reset sums --state-dir '/data/my state' -b kafka:9092"
+    """
+    words = ["headrace", "reset", config.application_id]
+    if config.state_dir != StreamsConfig.model_fields["state_dir"].default:
+        words += ["--state-dir", str(config.state_dir)]
+    return shlex.join([*words, "-b", config.bootstrap_servers])
 
 
 def reset_application(config: StreamsConfig) -> None:

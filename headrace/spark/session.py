@@ -357,7 +357,8 @@ def _has_a_useless_jvm() -> bool:
 
 def _at_exit(owner: int) -> None:
     if os.getpid() == owner:  # a forked child comes here too
-        _end_jvm()
+        with suppress(KeyboardInterrupt):  # a second Ctrl-C: the JVM ends all the same
+            _end_jvm()
 
 
 def _end_jvm() -> None:

@@ -169,6 +169,21 @@ def test_reset_of_what_is_not_there_says_where_it_looked() -> None:
     assert "there is nothing of application 'nobody' in" in outcome.errors
 
 
+def test_reset_leaves_state_alone_whose_topics_are_elsewhere(folder: Path) -> None:
+    offsets = Path(".headrace/mine/checkpoint/offsets")
+    offsets.mkdir(parents=True)
+    (offsets / "0").touch()
+
+    refused = headrace("reset", "mine", "--yes")
+
+    assert refused.status == 1
+    assert "knows nothing of it: its topics are elsewhere. Name that place with --bootstrap-servers" in refused.errors
+    assert offsets.exists()
+    assert not Path(".headrace/topics.db").exists()
+    assert headrace("reset", "mine", "--yes", "-b", "local:gone.db").status == 0
+    assert not offsets.exists()
+
+
 def test_reset_looks_where_the_environment_says_that_state_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_STATE_DIR", str(folder / "state"))
 

@@ -369,7 +369,7 @@ def test_a_lost_checkpoint_is_not_a_new_beginning(place: Place) -> None:
     place.settings["bootstrap_servers"] = place.config.bootstrap_servers
     place.settings["state_dir"] = str(place.folder / "elsewhere")
 
-    with pytest.raises(StreamsError, match="headrace reset app"):
+    with pytest.raises(StreamsError, match=f"headrace reset app --state-dir {place.folder}/elsewhere -b local:"):
         place.streams(word_count()).run(until_caught_up=True)
 
 
