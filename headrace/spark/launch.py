@@ -147,9 +147,8 @@ class Running:
         """
         self.folder.stop_file.touch()
         try:
-            while self.query.isActive:
-                if not self.query.status["isTriggerActive"]:  # the next one finds the file, and has nothing to do
-                    break
+            # A trigger that begins after that finds the file, and has nothing to do.
+            while self.query.isActive and self.query.status["isTriggerActive"]:
                 time.sleep(0.02)
             self.query.stop()
         finally:

@@ -210,7 +210,7 @@ def build():
 """,
         encoding="utf-8",
     )
-    (folder / "client.properties").write_text("session.timeout.ms=6000\n", encoding="utf-8")
+    (folder / "client.properties").write_text("session.timeout.ms=6000\nfetch.min.bytes=1\n", encoding="utf-8")
     monkeypatch.setenv("HEADRACE_STATE_DIR", str(folder / "state"))
     headrace("topics", "create", f"{name}-lines")
     headrace("produce", f"{name}-lines", given="tea\ncake\n")
@@ -218,6 +218,7 @@ def build():
 
     ran = run(*command, "client.properties")
     assert ran.status == 0, ran.errors
+    assert "CONFWARN" not in ran.errors  # a setting of readers is none of writers: the clients say so, each of them
     reset = run("reset", name, "--yes", "--kafka-config", "client.properties")
 
     assert (reset.status, reset.output) == (0, f"reset application '{name}'\n"), reset.errors
