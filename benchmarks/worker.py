@@ -24,14 +24,14 @@ from headrace.brokers import connect
 from headrace.brokers.engine import shared
 from headrace.brokers.kafka import ranges
 from headrace.dev.kafka_broker import DevBroker, free_port
-from headrace.spark.application import Application
-from headrace.spark.blocks import Block, Failure, Stretch, unpack_failure
-from headrace.spark.changelogs import changelogs
-from headrace.spark.epochs import Head
-from headrace.spark.identity import Identity
-from headrace.spark.plan import make_plan
-from headrace.spark.stateful import StatefulTask
-from headrace.spark.stateless import StatelessStage
+from headrace.engine.application import Application
+from headrace.engine.changelogs import changelogs
+from headrace.engine.identity import Identity
+from headrace.engine.messages import Block, Failure, Stretch, unpack_failure
+from headrace.engine.plan import make_plan
+from headrace.engine.state_log import Head
+from headrace.engine.stateful import StatefulTask
+from headrace.engine.stateless import StatelessStage
 from headrace.task.collector import collect_when_asked, collector_paused
 
 SINK = "out"

@@ -4,7 +4,7 @@
     python -m tools.chaos --broker kafka              (or: make chaos BROKER=kafka)
 
 A round makes records for one of four topologies and runs it in a process of its own, which is killed with kill -9: at
-the points named in headrace/spark/crash.py, alone or with the worker that gets there, or at any moment. It is started
+the points named in headrace/engine/crash.py, alone or with the worker that gets there, or at any moment. It is started
 again until it has come to its end. Then its output is compared, key by key, with what the test driver makes of the same
 records: nothing may be lost, doubled or out of order.
 
@@ -44,9 +44,9 @@ from headrace import (
 from headrace.brokers import Broker, connect
 from headrace.brokers.engine import EngineBroker
 from headrace.dev.kafka_broker import DevBroker, free_port
+from headrace.engine.crash import POINTS, POINTS_WHERE_TASKS_WRITE
 from headrace.errors import SupersededError, UnavailableError
 from headrace.partitioning import partition_of
-from headrace.spark.crash import POINTS, POINTS_WHERE_TASKS_WRITE
 from headrace.testing import TopologyTestDriver
 
 PARTITIONS = 2

@@ -12,14 +12,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.brokers.engine import EngineBroker, Run, shared
 from headrace.config import StreamsConfig
+from headrace.engine.application import Application
+from headrace.engine.changelogs import changelog_name, changelogs
+from headrace.engine.identity import Identity, last_number
+from headrace.engine.images import current_images
+from headrace.engine.metrics import Metrics
+from headrace.engine.plan import Plan, Unit, make_plan
 from headrace.errors import StreamsError, TopicError
-from headrace.spark.application import Application
-from headrace.spark.changelogs import changelog_name, changelogs
 from headrace.spark.folder import ApplicationFolder
-from headrace.spark.identity import Identity, last_number
-from headrace.spark.images import current_images
-from headrace.spark.metrics import Metrics
-from headrace.spark.plan import Plan, Unit, make_plan
 from headrace.spark.reader import READING, Reading, TopicsSource
 from headrace.spark.reset import reset_command
 from headrace.spark.session import is_local, spark_session

@@ -16,9 +16,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from headrace.brokers.engine import EngineBroker, shared
+from headrace.engine.messages import SCHEMA, Block, End, Report, Stretch, Tick, encode
+from headrace.engine.routing import FOR_THE_WRITER
 from headrace.errors import TopicError
-from headrace.spark.blocks import SCHEMA, Block, End, Report, Stretch, Tick, encode
-from headrace.spark.routing import FOR_THE_WRITER
 from headrace.task.collector import collect_when_asked
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from headrace.engine.application import Application
+from headrace.engine.messages import SCHEMA, Block, Failure, Input, Stretch, Tick, decode, encode
+from headrace.engine.routing import FOR_THE_WRITER
+from headrace.engine.state_log import Head
+from headrace.engine.stateful import StatefulTask
+from headrace.engine.stateless import StatelessStage
 from headrace.errors import StreamsError
-from headrace.spark.application import Application
-from headrace.spark.blocks import SCHEMA, Block, Failure, Input, Stretch, Tick, decode, encode
-from headrace.spark.epochs import Head
 from headrace.spark.reader import batch_of
-from headrace.spark.routing import FOR_THE_WRITER
-from headrace.spark.stateful import StatefulTask
-from headrace.spark.stateless import StatelessStage
 from headrace.task.collector import collect_when_asked, collector_paused
 
 if TYPE_CHECKING:

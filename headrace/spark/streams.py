@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
+from headrace.engine.metrics import Metrics
 from headrace.errors import (
     ConfigError,
     HeadraceError,
@@ -24,7 +25,6 @@ from headrace.errors import (
     UnavailableError,
 )
 from headrace.spark.folder import ApplicationFolder
-from headrace.spark.metrics import Metrics
 from headrace.spark.reset import reset_application
 from headrace.spark.wording import is_of_a_shared_log, readable
 from headrace.topology.nodes import SinkNode

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from headrace.brokers.engine import Run, Written
-from headrace.spark.application import Application
-from headrace.spark.blocks import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
-from headrace.spark.crash import crash_point
-from headrace.spark.metrics import Metrics
+from headrace.engine.application import Application
+from headrace.engine.crash import crash_point
+from headrace.engine.messages import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
+from headrace.engine.metrics import Metrics
 from headrace.task.collector import collector_paused
 from headrace.task.lanes import merge_order, taken_in
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from headrace import StreamsConfig, Topology
 from headrace.brokers.engine import WrittenRecord
+from headrace.engine.application import Application
+from headrace.engine.identity import Identity
+from headrace.engine.messages import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
+from headrace.engine.plan import make_plan
+from headrace.engine.stateful import StatefulTask
+from headrace.engine.stateless import StatelessStage
 from headrace.partitioning import partition_of
-from headrace.spark.application import Application
-from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
-from headrace.spark.identity import Identity
-from headrace.spark.plan import make_plan
 from headrace.spark.stages import SparkState
-from headrace.spark.stateful import StatefulTask
-from headrace.spark.stateless import StatelessStage
 from headrace.spark.writer import in_order
 from headrace.topology.nodes import SourceNode
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pickle
 
 from headrace import StreamsConfig, StreamsError, Topology
-from headrace.spark.application import Application
-from headrace.spark.blocks import Report, Stretch, Tick, decode, failure, unpack_failure
-from headrace.spark.identity import first_number, last_number, spark_partition
-from headrace.spark.plan import make_plan
+from headrace.engine.application import Application
+from headrace.engine.identity import first_number, last_number, spark_partition
+from headrace.engine.messages import Report, Stretch, Tick, decode, failure, unpack_failure
+from headrace.engine.plan import make_plan
 from headrace.spark.reader import Reading, batch_of, share_out
 from headrace.spark.stages import Packed
 from tests.spark.planning import reading_of

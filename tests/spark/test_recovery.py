@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace import JoinWindows, StreamsBuilder, Topology, serdes
-from headrace.spark.crash import POINTS
+from headrace.engine.crash import POINTS
 from tests.spark.applications import Place, wait_for
 from tools.chaos import IN_WORKERS, Round, end_with_rest
 

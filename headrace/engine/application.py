@@ -15,11 +15,11 @@ from time import perf_counter
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.engine import EngineBroker, Writing, shared
 from headrace.config import StreamsConfig
+from headrace.engine.crash import crash_point
+from headrace.engine.messages import Block, Failure, Input, Output, Stretch, failure, lanes_of
+from headrace.engine.plan import Plan, Unit
+from headrace.engine.routing import FOR_THE_WRITER, Routes
 from headrace.errors import HeadraceError, TaskError
-from headrace.spark.blocks import Block, Failure, Input, Output, Stretch, failure, lanes_of
-from headrace.spark.crash import crash_point
-from headrace.spark.plan import Plan, Unit
-from headrace.spark.routing import FOR_THE_WRITER, Routes
 from headrace.task.collector import keep_memory, sample
 from headrace.task.lanes import Lane, joined, unknown_causes
 from headrace.task.sources import RawRecord

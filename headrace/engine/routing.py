@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.brokers.engine import WrittenRecord, WrittenRecords
+from headrace.engine.messages import RECORDS_PER_BLOCK, Block, Input, Output, in_pieces
 from headrace.partitioning import partition_of, partitions_of
-from headrace.spark.blocks import RECORDS_PER_BLOCK, Block, Input, Output, in_pieces
 from headrace.task.lanes import Causes
 from headrace.task.outputs import Columns
 

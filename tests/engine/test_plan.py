@@ -12,7 +12,7 @@ from headrace import (
     TumblingWindows,
     serdes,
 )
-from headrace.spark.plan import Plan, make_plan
+from headrace.engine.plan import Plan, make_plan
 
 CONFIG = StreamsConfig(application_id="app", num_partitions=2)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headrace.config import StreamsConfig
-from headrace.spark.partitions import count_partitions, source_topics
+from headrace.engine.copartition import count_partitions, source_topics
 from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
 from headrace.topology.partitioners import WindowedPartitioner
 from headrace.topology.timestamps import FailOnInvalidTimestamp, LogAndSkipOnInvalidTimestamp

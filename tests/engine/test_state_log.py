@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.engine import state_log as epochs
+from headrace.engine.state_log import EpochLog, Head
 from headrace.errors import ProcessorStateError
-from headrace.spark import epochs
-from headrace.spark.epochs import EpochLog, Head
 from headrace.state.image import Changes
 from headrace.state.lmdb_image import LmdbImage
 from tests.spark.batches import DictState

@@ -12,15 +12,15 @@ from time import perf_counter
 from typing import Any
 
 from headrace.brokers.engine import WrittenRecords
-from headrace.spark.application import Application, Outgoing, TaskInputs, tell
-from headrace.spark.blocks import Block, ForTask, Input, Report, Stretch
-from headrace.spark.changelogs import logged_entries, logged_versions
-from headrace.spark.crash import crash_point
-from headrace.spark.epochs import EpochLog, EpochState
-from headrace.spark.images import PartOfImage, image_folder, open_image
-from headrace.spark.plan import Unit
-from headrace.spark.routing import FOR_THE_WRITER
-from headrace.spark.stateless import StatelessTasks
+from headrace.engine.application import Application, Outgoing, TaskInputs, tell
+from headrace.engine.changelogs import logged_entries, logged_versions
+from headrace.engine.crash import crash_point
+from headrace.engine.images import PartOfImage, image_folder, open_image
+from headrace.engine.messages import Block, ForTask, Input, Report, Stretch
+from headrace.engine.plan import Unit
+from headrace.engine.routing import FOR_THE_WRITER
+from headrace.engine.state_log import EpochLog, EpochState
+from headrace.engine.stateless import StatelessTasks
 from headrace.state.builders import Store
 from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image

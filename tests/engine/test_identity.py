@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from headrace import StreamsBuilder, StreamsConfig, StreamsError, Topology, serdes
-from headrace.spark.identity import Identity, spark_partition
-from headrace.spark.plan import make_plan
+from headrace.engine.identity import Identity, spark_partition
+from headrace.engine.plan import make_plan
 
 CONFIG = StreamsConfig(application_id="app")
 

@@ -7,8 +7,8 @@ import pytest
 
 from headrace import Processor, Record, Stores, StreamsConfig, Topology, serdes
 from headrace.brokers import TopicInfo
-from headrace.spark.changelogs import changelogs, logged_entries
-from headrace.spark.plan import make_plan
+from headrace.engine.changelogs import changelogs, logged_entries
+from headrace.engine.plan import make_plan
 from headrace.state.image import Changes
 
 NOW, FLOOR = 9_000, 2_000

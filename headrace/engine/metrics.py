@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.spark.blocks import Report
+    from headrace.engine.messages import Report
 
 _RATE_SECONDS = 10.0
 _HELP = {

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
 
-from headrace.spark.application import Application, Outgoing, TaskInputs, tell
-from headrace.spark.blocks import Block, Input, Report, Stretch, lanes_of
-from headrace.spark.crash import crash_point
-from headrace.spark.plan import Unit
-from headrace.spark.routing import FOR_THE_WRITER
+from headrace.engine.application import Application, Outgoing, TaskInputs, tell
+from headrace.engine.crash import crash_point
+from headrace.engine.messages import Block, Input, Report, Stretch, lanes_of
+from headrace.engine.plan import Unit
+from headrace.engine.routing import FOR_THE_WRITER
 from headrace.task.collector import collector_paused
 from headrace.task.lanes import Causes, Lane
 from headrace.task.task import Task

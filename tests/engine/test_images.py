@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.spark.images import boot_id, current_images, image_folder
+from headrace.engine.images import boot_id, current_images, image_folder
 
 
 def test_images_are_apart_by_the_starts_of_machines(tmp_path: Path) -> None:

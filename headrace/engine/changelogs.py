@@ -10,7 +10,7 @@ from typing import Any, cast
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.config import StreamsConfig
-from headrace.spark.plan import Plan
+from headrace.engine.plan import Plan
 from headrace.state.image import Changes
 from headrace.state.versioned import VersionedStore
 from headrace.topology.topology import Topology

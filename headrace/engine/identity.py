@@ -15,8 +15,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from headrace.config import StreamsConfig
+from headrace.engine.plan import Plan, Unit
 from headrace.errors import StreamsError
-from headrace.spark.plan import Plan, Unit
 from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import SubTopology, Topology
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.spark.blocks import Block, Input, Output, Report, Stretch, Tick, decode, encode, lanes_of
+from headrace.engine.messages import Block, Input, Output, Report, Stretch, Tick, decode, encode, lanes_of
 
 NUMBERS = (7).to_bytes(8, "little")
 
