@@ -177,7 +177,7 @@ def _bare_batches(batches: int) -> float:
     """Measure the reader and an empty `foreachBatch`, which is what Spark itself needs."""
     from headrace.brokers.engine import shared
     from headrace.spark.reader import READING, Reading, TopicsSource
-    from headrace.spark.session import spark_session
+    from headrace.spark.runtime.session import spark_session
 
     folder = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
     address = f"local:{folder}/topics.db"

@@ -61,6 +61,6 @@ def classes(traceback: Traceback = False) -> None:
 
     It takes a minute and 180 MB, beside the packages that are installed, and is good until Spark or Java change.
     """
-    from headrace.spark.class_archive import make_archive
+    from headrace.spark.runtime.class_archive import make_archive
 
     print(f"kept Spark's classes in {make_archive()}")

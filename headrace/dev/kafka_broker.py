@@ -94,7 +94,7 @@ class DevBroker:
 
     def start(self) -> None:
         """Start the broker and wait until it answers; the first time, fetch its jars."""
-        from headrace.spark.java import find_java
+        from headrace.spark.runtime.java import find_java
 
         if self.running:
             return

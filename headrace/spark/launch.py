@@ -22,7 +22,7 @@ from headrace.errors import StreamsError, TopicError
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.reader import READING, Reading, TopicsSource
 from headrace.spark.reset import reset_command
-from headrace.spark.session import is_local, spark_session
+from headrace.spark.runtime.session import is_local, spark_session
 from headrace.spark.stages import Packed, chain
 from headrace.spark.writer import Writer
 from headrace.task.processors import check_supplier

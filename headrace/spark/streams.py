@@ -26,7 +26,7 @@ from headrace.errors import (
 )
 from headrace.spark.folder import ApplicationFolder
 from headrace.spark.reset import reset_application
-from headrace.spark.wording import is_of_a_shared_log, readable
+from headrace.spark.runtime.error_messages import is_of_a_shared_log, readable
 from headrace.topology.nodes import SinkNode
 from headrace.topology.topology import Topology
 

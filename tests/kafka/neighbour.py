@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from headrace.dev.kafka_jars import VERSION, fetch_jars
-from headrace.spark.java import OLDEST, find_java, inspect_java
+from headrace.spark.runtime.java import OLDEST, find_java, inspect_java
 
 PROJECT = Path(__file__).parent / "java"
 BUILT = Path(__file__).parents[2] / "build" / "neighbour"

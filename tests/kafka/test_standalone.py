@@ -11,7 +11,7 @@ import pyspark
 import pytest
 
 from headrace.dev.kafka_broker import DevBroker, free_port
-from headrace.spark.java import find_java
+from headrace.spark.runtime.java import find_java
 from tests.cli.running import COMMAND
 from tests.kafka.places import OnKafka
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace import StreamsConfig
-from headrace.spark.session import spark_session
+from headrace.spark.runtime.session import spark_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from headrace.errors import StreamsError, UnavailableError
-from headrace.spark.wording import readable
+from headrace.spark.runtime.error_messages import readable
 
 FROM_A_READER = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Failed when Python streaming
 data source perform latestOffset: Traceback (most recent call last):

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ConfigError
-from headrace.spark.class_archive import archive_file, archive_options, make_archive
-from headrace.spark.java import find_java
+from headrace.spark.runtime.class_archive import archive_file, archive_options, make_archive
+from headrace.spark.runtime.java import find_java
 
 # Prints the options of Java, after anything that it has to say.
 STARTED = """
 import sys, json
 from headrace import StreamsConfig
-from headrace.spark.session import spark_session
+from headrace.spark.runtime.session import spark_session
 
 sys.prefix, options = sys.argv[1:]
 config = StreamsConfig(application_id="app", master="local[1]", spark={"spark.driver.extraJavaOptions": options})

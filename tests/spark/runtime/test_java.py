@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ConfigError
-from headrace.spark import java
-from headrace.spark.java import find_java
+from headrace.spark.runtime import java
+from headrace.spark.runtime.java import find_java
 
 MakeJava = Callable[..., Path]
 

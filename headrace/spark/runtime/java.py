@@ -24,7 +24,7 @@ _TIMEOUT = 60  # seconds; on a busy machine Java has been seen to take several t
 _WORKER = """#!/bin/sh
 case $* in
   *.transform_with_state_driver_worker) exec >/dev/null ;;
-  "-m pyspark.daemon "*) shift 2; set -- -m headrace.spark.worker_daemon "$@" ;;
+  "-m pyspark.daemon "*) shift 2; set -- -m headrace.spark.runtime.worker_daemon "$@" ;;
 esac
 PYTHONPATH=$HEADRACE_WORKER_PYTHONPATH exec "$HEADRACE_WORKER_PYTHON" "$@"
 """

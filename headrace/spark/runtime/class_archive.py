@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from headrace.errors import ConfigError
-from headrace.spark.java import find_java
+from headrace.spark.runtime.java import find_java
 
 _QUIET = "-Xlog:disable"
 

@@ -28,9 +28,9 @@ from pyspark.sql import SparkSession
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
-from headrace.spark.class_archive import archive_options
-from headrace.spark.java import end_java, find_java, python_path, worker_variables
-from headrace.spark.jvm import delete_at_the_end, log_what_threads_die_of, write_files_quickly
+from headrace.spark.runtime.class_archive import archive_options
+from headrace.spark.runtime.java import end_java, find_java, python_path, worker_variables
+from headrace.spark.runtime.jvm import delete_at_the_end, log_what_threads_die_of, write_files_quickly
 
 LOG_VARIABLE = "HEADRACE_SPARK_LOG"
 LOG_LEVELS = ("off", "error", "warn", "info", "debug")
@@ -269,7 +269,7 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
 def _sockets(master: str) -> dict[str, str]:
     """Let Spark and the workers beside it talk over unix sockets, in a folder that only this user can open.
 
-    `headrace/spark/worker_daemon.py` says what that saves. Workers elsewhere may have no folder with a name so short.
+    `headrace/spark/runtime/worker_daemon.py` says what that saves. Workers elsewhere may have no folder with a name so short.
     """
     if not is_local(master) or os.name == "nt":
         return {}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.spark.java import worker_variables
-from headrace.spark.worker_daemon import print_exception
+from headrace.spark.runtime.java import worker_variables
+from headrace.spark.runtime.worker_daemon import print_exception
 from tests.spark.applications import wait_for
 
 Daemon = subprocess.Popen[bytes]

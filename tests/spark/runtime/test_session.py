@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from headrace import ConfigError, StreamsConfig
-from headrace.spark.session import spark_session
+from headrace.spark.runtime.session import spark_session
 from tests.docs.pages import ROOT
 
 SECONDS = 300  # a busy machine takes a minute for what an idle one does in ten seconds
@@ -121,7 +121,7 @@ import json, os, signal, sys
 from pyspark.sql.streaming import StatefulProcessor
 
 from headrace import StreamsConfig
-from headrace.spark.session import spark_session
+from headrace.spark.runtime.session import spark_session
 
 
 def look(batches):
@@ -204,7 +204,7 @@ logging.basicConfig(format="%(message)s")
 from pyspark import SparkContext
 
 from headrace import ConfigError, StreamsConfig
-from headrace.spark.session import spark_session, stop_session
+from headrace.spark.runtime.session import spark_session, stop_session
 
 ROCKSDB = "spark.sql.streaming.stateStore.providerClass"
 SHUFFLE = "spark.sql.shuffle.partitions"
@@ -292,7 +292,7 @@ import sys, threading
 from pyspark import SparkContext
 
 from headrace import StreamsConfig
-from headrace.spark.session import spark_session
+from headrace.spark.runtime.session import spark_session
 
 session = spark_session(StreamsConfig(application_id="app", master="local[1]"))
 print(SparkContext._gateway.proc.pid, flush=True)

@@ -1,0 +1,1 @@
+"""Starts Spark: its session, Java, JVM and workers, and what its errors mean."""
