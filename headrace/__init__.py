@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.application.streams import Streams, StreamsState, StreamThreadExceptionResponse
     from headrace.config import StreamsConfig
     from headrace.dsl.builder import StreamsBuilder
     from headrace.dsl.cogrouped import CogroupedStream
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         UnlimitedWindows,
     )
     from headrace.records import Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
-    from headrace.spark.streams import Streams, StreamsState, StreamThreadExceptionResponse
     from headrace.state.builders import StoreBuilder, Stores
     from headrace.state.versioned import VersionedRecord
     from headrace.topology.description import TopologyDescription
@@ -70,7 +70,7 @@ _HOMES = {
         "EmitStrategy HoppingWindows JoinWindows SessionWindows SlidingWindows TumblingWindows UnlimitedWindows"
     ),
     "headrace.records": "Record RecordMetadata ValueAndTimestamp Window Windowed",
-    "headrace.spark.streams": "StreamThreadExceptionResponse Streams StreamsState",
+    "headrace.application.streams": "StreamThreadExceptionResponse Streams StreamsState",
     "headrace.state.builders": "StoreBuilder Stores",
     "headrace.state.versioned": "VersionedRecord",
     "headrace.topology.description": "TopologyDescription",

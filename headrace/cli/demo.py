@@ -42,7 +42,7 @@ def demo(
 def run_demo(chosen: Demo, records: int | None, seed: int, partitions: int, master: str) -> None:
     """Run a demo in its own folder."""
     from headrace import Streams, StreamsConfig
-    from headrace.spark.folder import ApplicationFolder
+    from headrace.application.folder import ApplicationFolder
 
     folder = FOLDER / chosen.name
     config = StreamsConfig(

@@ -36,10 +36,10 @@ def reset(
     those with `headrace topics delete`, or its results come twice. An application that runs with that state is left
     alone; one on Kafka that has its state elsewhere is stopped.
     """
+    from headrace.application.folder import ApplicationFolder
+    from headrace.application.reset import reset_application
     from headrace.brokers.engine import shared
     from headrace.config import StreamsConfig
-    from headrace.spark.folder import ApplicationFolder
-    from headrace.spark.reset import reset_application
 
     config = StreamsConfig(
         application_id=application_id,

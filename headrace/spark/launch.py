@@ -10,6 +10,8 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headrace.application.folder import ApplicationFolder
+from headrace.application.reset import reset_command
 from headrace.brokers.engine import EngineBroker, Run, shared
 from headrace.config import StreamsConfig
 from headrace.engine.application import Application
@@ -19,9 +21,7 @@ from headrace.engine.images import current_images
 from headrace.engine.metrics import Metrics
 from headrace.engine.plan import Plan, Unit, make_plan
 from headrace.errors import StreamsError, TopicError
-from headrace.spark.folder import ApplicationFolder
 from headrace.spark.reader import READING, Reading, TopicsSource
-from headrace.spark.reset import reset_command
 from headrace.spark.runtime.session import is_local, spark_session
 from headrace.spark.stages import Packed, chain
 from headrace.spark.writer import Writer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
+from headrace.application.folder import ApplicationFolder
 from headrace.brokers.engine import shared
 from headrace.config import StreamsConfig
-from headrace.spark.folder import ApplicationFolder
 
 
 def reset_command(config: StreamsConfig) -> str:

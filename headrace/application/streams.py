@@ -12,6 +12,8 @@ from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from headrace.application.folder import ApplicationFolder
+from headrace.application.reset import reset_application
 from headrace.config import StreamsConfig
 from headrace.engine.metrics import Metrics
 from headrace.errors import (
@@ -24,8 +26,6 @@ from headrace.errors import (
     TopologyError,
     UnavailableError,
 )
-from headrace.spark.folder import ApplicationFolder
-from headrace.spark.reset import reset_application
 from headrace.spark.runtime.error_messages import is_of_a_shared_log, readable
 from headrace.topology.nodes import SinkNode
 from headrace.topology.topology import Topology
@@ -147,7 +147,7 @@ class Streams:
         Raises what ended it, if something did. Shows how far it is when this is a terminal, or as asked for by
         `progress`; otherwise it logs a line now and then.
         """
-        from headrace.spark.progress import Progress
+        from headrace.application.progress import Progress
 
         self._check_created("run")
         stop = threading.Event()
