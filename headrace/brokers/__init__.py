@@ -1,6 +1,6 @@
 """Topics: create, list, produce and consume, on the embedded log or on Kafka."""
 
 from headrace.brokers.broker import Broker, TopicInfo, TopicRecord, connect
-from headrace.brokers.local import LocalBroker
+from headrace.brokers.local.broker import LocalBroker
 
 __all__ = ["Broker", "LocalBroker", "TopicInfo", "TopicRecord", "connect"]

@@ -99,7 +99,7 @@ def connect(address: str, **settings: Any) -> Broker:
     """
     scheme, separator, path = address.partition(":")
     if scheme == "local" and separator and path:
-        from headrace.brokers.local import LocalBroker
+        from headrace.brokers.local.broker import LocalBroker
 
         if settings:
             raise ConfigError(f"'{address}': the embedded log takes no settings, got {', '.join(sorted(settings))}")

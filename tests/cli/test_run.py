@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.brokers import connect
-from headrace.brokers.local import LocalBroker
+from headrace.brokers.local.broker import LocalBroker
 from headrace.cli.loading import load_application
 from tests.cli.running import ADDRESS, headrace, run, started, topics
 from tests.spark.applications import wait_for

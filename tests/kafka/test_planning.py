@@ -10,9 +10,9 @@ from unittest.mock import patch
 import pytest
 from confluent_kafka import TopicPartition
 
+from headrace.brokers.kafka.batch_ends import Planner
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.planning import Planner
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TopicError, UnavailableError
 from tests.kafka.naming import unique

@@ -12,9 +12,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from headrace.brokers.engine import Run
 from headrace.brokers.kafka import transactions
 from headrace.brokers.kafka.broker import KafkaBroker
-from headrace.brokers.kafka.tasks import KafkaPermit, TaskWriting
+from headrace.brokers.kafka.patience import answered
+from headrace.brokers.kafka.task_transactions import KafkaPermit, TaskWriting
 from headrace.brokers.kafka.transactions import Transactions
-from headrace.brokers.kafka.waiting import answered
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
 from headrace.partitioning import partition_of

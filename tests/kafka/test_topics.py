@@ -13,8 +13,8 @@ from headrace.brokers import Broker, TopicInfo, connect
 from headrace.brokers.kafka import KafkaBroker
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.error_messages import explained
 from headrace.brokers.kafka.topics import create_topic, end_offsets, find_topic
-from headrace.brokers.kafka.wording import explained
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TopicError, UnavailableError
 from tests.kafka.naming import unique

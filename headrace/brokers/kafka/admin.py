@@ -8,8 +8,8 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.waiting import Patience
-from headrace.brokers.kafka.wording import NO_ANSWER, explained, no_answer
+from headrace.brokers.kafka.error_messages import NO_ANSWER, explained, no_answer
+from headrace.brokers.kafka.patience import Patience
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 

@@ -14,14 +14,14 @@ from headrace.brokers.checking import check_partition, start_offsets
 from headrace.brokers.engine import Offsets, Row, Run, Written
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
+from headrace.brokers.kafka.batch_ends import Planner
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.consuming import Reader, Reading
 from headrace.brokers.kafka.markers import PARTITIONS, commits_topic
-from headrace.brokers.kafka.planning import Planner
 from headrace.brokers.kafka.producing import RecordWriter, choose, rows_of
 from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.runs import Runs, make_topics
-from headrace.brokers.kafka.tasks import KafkaPermit, TaskWriters, TaskWriting
+from headrace.brokers.kafka.task_transactions import KafkaPermit, TaskWriters, TaskWriting
 from headrace.brokers.kafka.topics import Topic
 from headrace.errors import TopicError
 

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from headrace.brokers.broker import TopicRecord
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.waiting import Patience
-from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained
+from headrace.brokers.kafka.error_messages import UNKNOWN_TOPIC, explained
+from headrace.brokers.kafka.patience import Patience
 from headrace.errors import StreamsError, TopicError
 
 _STEP = 0.1  # seconds between two looks at a client's errors

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from headrace.brokers.broker import Produced
 from headrace.brokers.checking import parts, stored_headers
 from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.error_messages import NO_ANSWER, explained, no_answer
+from headrace.brokers.kafka.patience import Patience
 from headrace.brokers.kafka.settings import number
-from headrace.brokers.kafka.waiting import Patience
-from headrace.brokers.kafka.wording import NO_ANSWER, explained, no_answer
 from headrace.errors import HeadraceError, TopicError
 from headrace.partitioning import partitions_of
 from headrace.records import Headers

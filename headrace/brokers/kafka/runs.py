@@ -21,11 +21,11 @@ from headrace.brokers.engine import NO_BATCH, Offsets, Run, Written, WrittenReco
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.error_messages import explained, not_allowed
 from headrace.brokers.kafka.markers import Marker, Markers, commits_topic
 from headrace.brokers.kafka.membership import join, leave_soon
-from headrace.brokers.kafka.tasks import KafkaPermit
+from headrace.brokers.kafka.task_transactions import KafkaPermit
 from headrace.brokers.kafka.transactions import STEP, Transactions, superseded
-from headrace.brokers.kafka.wording import explained, not_allowed
 from headrace.errors import StreamsError, TopicError, UnavailableError
 
 _NOT_YET = (  # for a moment: the broker has just started, the group has moved, or its last member is to be given up

@@ -20,7 +20,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic, OffsetSpec, Resource
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import check_topic
 from headrace.brokers.kafka.admin import Admin
-from headrace.brokers.kafka.wording import NO_LEADER, UNKNOWN_TOPIC, explained
+from headrace.brokers.kafka.error_messages import NO_LEADER, UNKNOWN_TOPIC, explained
 from headrace.errors import StreamsError, TopicError, UnavailableError, UnknownTopicError
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

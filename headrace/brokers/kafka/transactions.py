@@ -19,9 +19,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.brokers.kafka.connection import Connection
+from headrace.brokers.kafka.error_messages import UNKNOWN_TOPIC, explained, explained_in_batch, no_answer
+from headrace.brokers.kafka.patience import Patience, answered
 from headrace.brokers.kafka.settings import number
-from headrace.brokers.kafka.waiting import Patience, answered
-from headrace.brokers.kafka.wording import UNKNOWN_TOPIC, explained, explained_in_batch, no_answer
 from headrace.errors import StreamsError, SupersededError, TopicError, UnavailableError
 
 _OFFSETS_SECONDS = 10.0

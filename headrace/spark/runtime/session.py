@@ -269,7 +269,7 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
 def _sockets(master: str) -> dict[str, str]:
     """Let Spark and the workers beside it talk over unix sockets, in a folder that only this user can open.
 
-    `headrace/spark/runtime/worker_daemon.py` says what that saves. Workers elsewhere may have no folder with a name so short.
+    The module `worker_daemon` says what that saves. Workers elsewhere may have no folder with a name so short.
     """
     if not is_local(master) or os.name == "nt":
         return {}

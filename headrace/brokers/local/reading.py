@@ -13,8 +13,8 @@ import msgspec
 
 from headrace.brokers.checking import check_partition
 from headrace.brokers.engine import Row
-from headrace.brokers.local_topics import Topic, deleted, find_topic
-from headrace.brokers.log_file import LogFile
+from headrace.brokers.local.file import LogFile
+from headrace.brokers.local.topics import Topic, deleted, find_topic
 
 PAGE_ROWS = 20_000
 PAGE_BYTES = 4 << 20

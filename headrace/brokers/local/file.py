@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headrace.brokers import forking
+from headrace.brokers.local import forking
 from headrace.errors import TopicError
 
 T = TypeVar("T")

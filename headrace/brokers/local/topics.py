@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import check_topic
-from headrace.brokers.log_file import LogFile
+from headrace.brokers.local.file import LogFile
 from headrace.errors import TopicError, UnknownTopicError
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from headrace.brokers.checking import LATEST, check_record, is_whole, stored_headers
 from headrace.brokers.engine import NO_BATCH, Offsets, Run, Written, WrittenRecord
-from headrace.brokers.local_writing import AT_ONCE, Appender, Columns
-from headrace.brokers.log_file import LogFile
+from headrace.brokers.local.file import LogFile
+from headrace.brokers.local.writing import AT_ONCE, Appender, Columns
 from headrace.errors import StreamsError, SupersededError
 
 _BYTES: frozenset[type] = frozenset([bytes, type(None)])

@@ -15,8 +15,8 @@ from typing import Any
 
 from headrace.brokers.checking import is_whole, start_offsets
 from headrace.brokers.engine import Offsets
-from headrace.brokers.local_topics import Topic, find_topic
-from headrace.brokers.log_file import LogFile
+from headrace.brokers.local.file import LogFile
+from headrace.brokers.local.topics import Topic, find_topic
 from headrace.errors import ConfigError
 
 MERGED = 2_000

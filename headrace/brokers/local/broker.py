@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headrace.brokers import local_planning, local_reading, local_runs, local_topics, local_writing
 from headrace.brokers.broker import Produced, TopicInfo, TopicRecord
 from headrace.brokers.checking import check_partition, start_offsets
 from headrace.brokers.engine import Offsets, Row, Run, Writing, Written
-from headrace.brokers.local_topics import Topic, end_offsets, find_topic
-from headrace.brokers.log_file import LogFile
+from headrace.brokers.local import batch_ends, reading, runs, topics, writing
+from headrace.brokers.local.file import LogFile
+from headrace.brokers.local.topics import Topic, end_offsets, find_topic
 from headrace.errors import StreamsError
 
 _POLL_SECONDS = 0.05
@@ -39,20 +39,20 @@ class LocalBroker:
     ) -> TopicInfo:
         """Create a topic; raise a TopicError when there is one of that name."""
         made = TopicInfo(name, partitions, bool(compact), retention_ms)
-        local_topics.create_topic(self._file, made)
+        topics.create_topic(self._file, made)
         return made
 
     def ensure_topics(self, wanted: Mapping[str, int], replication_factor: int = -1) -> None:
         """Create the topics that are missing, with so many partitions; leave the others as they are."""
-        local_topics.ensure_topics(self._file, wanted)
+        topics.ensure_topics(self._file, wanted)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records; raise a TopicError when there is none."""
-        local_topics.delete_topic(self._file, name)
+        topics.delete_topic(self._file, name)
 
     def topics(self) -> dict[str, TopicInfo]:
         """Return all topics, by name."""
-        return local_topics.all_topics(self._file)
+        return topics.all_topics(self._file)
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Return the offset that the next record of each partition will get."""
@@ -65,7 +65,7 @@ class LocalBroker:
         delete (a null value) only while it is the partition's last record. Records without a key are no versions of
         anything: compaction leaves them.
         """
-        return local_topics.clean_topic(self._file, topic)
+        return topics.clean_topic(self._file, topic)
 
     # -- records ----------------------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ class LocalBroker:
         Records without a key go to the partitions in turn, record by record. Without a timestamp: the time of this
         machine's clock.
         """
-        return local_writing.produce(self._file, self._turns, topic, records, partition)
+        return writing.produce(self._file, self._turns, topic, records, partition)
 
     def records(
         self,
@@ -122,11 +122,11 @@ class LocalBroker:
 
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Return where the next batch ends that begins at these offsets: so many records at most."""
-        return local_planning.plan_batch(self._file, start, limit)
+        return batch_ends.plan_batch(self._file, start, limit)
 
     def read_rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
         """Walk one partition's records from one offset to before another, page by page."""
-        return local_reading.read_rows(self._file, topic, partition, start, end)
+        return reading.read_rows(self._file, topic, partition, start, end)
 
     def begin_run(
         self,
@@ -138,22 +138,22 @@ class LocalBroker:
         replication_factor: int = -1,
     ) -> Run:
         """Begin a run of an application: from now on no earlier one can write."""
-        return local_runs.begin_run(self._file, application_id, lineage)
+        return runs.begin_run(self._file, application_id, lineage)
 
     def end_run(self, run: Run) -> None:
         """Do nothing: a run has nothing open."""
 
     def run_number(self, application_id: str) -> int:
         """Return the number of an application's latest run; 0 when there was none."""
-        return local_runs.run_number(self._file, application_id)
+        return runs.run_number(self._file, application_id)
 
     def last_batch(self, application_id: str) -> tuple[str, int] | None:
         """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
-        return local_runs.last_batch(self._file, application_id)
+        return runs.last_batch(self._file, application_id)
 
     def write_batch(self, run: Run, batch: int, records: Iterable[Written], positions: Offsets) -> bool:
         """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
-        return local_runs.write_batch(self._file, self._turns, run, batch, records, positions)
+        return runs.write_batch(self._file, self._turns, run, batch, records, positions)
 
     def permit(self, run: Run) -> None:
         """Return None: a file has one writer at a time."""
@@ -167,11 +167,11 @@ class LocalBroker:
 
     def positions(self, application_id: str) -> dict[str, dict[int, int]]:
         """Return the next offset to read, by topic and partition, as of the last batch that was written."""
-        return local_runs.positions(self._file, application_id)
+        return runs.positions(self._file, application_id)
 
     def forget_application(self, application_id: str) -> None:
         """Forget an application's runs, batches and positions; what still runs of it cannot write any more."""
-        local_runs.forget_application(self._file, application_id)
+        runs.forget_application(self._file, application_id)
 
     # -- closing ----------------------------------------------------------------------------------------------------
 
@@ -209,6 +209,6 @@ class LocalBroker:
                 ends = end_offsets(self._file, topic)
 
     def _range(self, topic: Topic, partition: int, start: int, end: int) -> Iterator[TopicRecord]:
-        for page in local_reading.pages(self._file, topic, partition, start, end):
+        for page in reading.pages(self._file, topic, partition, start, end):
             for offset, timestamp, key, value, headers, _ in page:
                 yield TopicRecord(topic.name, partition, offset, timestamp, key, value, headers or [])

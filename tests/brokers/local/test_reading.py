@@ -8,8 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from headrace.brokers import LocalBroker, local_reading
-from headrace.brokers.local_reading import PAGE_BYTES, PAGE_ROWS
+from headrace.brokers import LocalBroker
+from headrace.brokers.local import reading
+from headrace.brokers.local.reading import PAGE_BYTES, PAGE_ROWS
 from headrace.errors import TopicError
 
 
@@ -107,7 +108,7 @@ def test_nothing_is_locked_while_a_page_is_worked_on(lines: LocalBroker, path: P
 @pytest.mark.parametrize("again", [False, True], ids=["gone", "made anew"])
 def test_a_topic_that_is_deleted_meanwhile_is_an_error(lines: LocalBroker, again: bool) -> None:
     lines.produce("lines", [(None, b"")] * 10)
-    with patch.object(local_reading, "PAGE_ROWS", 5):
+    with patch.object(reading, "PAGE_ROWS", 5):
         pages = lines.read_rows("lines", 0, 0, 10)
         next(pages)
         lines.delete_topic("lines")
@@ -122,7 +123,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_an_error(lines: LocalBroker, again
 def test_retention_meanwhile_is_none(broker: LocalBroker) -> None:
     broker.create_topic("lines", retention_ms=0)
     broker.produce("lines", [(None, b"", n) for n in range(10)])
-    with patch.object(local_reading, "PAGE_ROWS", 5):
+    with patch.object(reading, "PAGE_ROWS", 5):
         pages = broker.read_rows("lines", 0, 0, 10)
         next(pages)
         broker.clean("lines")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from confluent_kafka import KafkaError
 
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.wording import NOT_LET_IN, NOT_SECURE, explained, no_answer
+from headrace.brokers.kafka.error_messages import NOT_LET_IN, NOT_SECURE, explained, no_answer
 
 _DOWN_SECONDS = 10.0
 """How long to wait while no broker can be reached: one that restarts comes back, one that is not there does not."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 
 from headrace.brokers.broker import Produced
 from headrace.brokers.checking import check_partition, stored
-from headrace.brokers.local_topics import Topic, end_offsets, find_topic
-from headrace.brokers.log_file import LogFile
+from headrace.brokers.local.file import LogFile
+from headrace.brokers.local.topics import Topic, end_offsets, find_topic
 from headrace.partitioning import partitions_of
 
 AT_ONCE = 10_000

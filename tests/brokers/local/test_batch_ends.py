@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.brokers import LocalBroker, local_planning
+from headrace.brokers import LocalBroker
+from headrace.brokers.local import batch_ends
 from headrace.errors import ConfigError, TopicError
 
 Ends = dict[str, dict[int, int]]
@@ -92,7 +93,7 @@ def test_batches_of_any_size_give_the_same_order(
     start = {name: {n: min(skipped.pop(), ends[name][n]) for n in (0, 1)} for name in names.values()}
     whole = merged(broker, start, ends)
 
-    with patch.object(local_planning, "MERGED", 2_000 if merging else 0):
+    with patch.object(batch_ends, "MERGED", 2_000 if merging else 0):
         cut = batches(broker, start, limit)
 
     assert [record for batch in cut for record in batch] == whole
@@ -109,7 +110,7 @@ def test_many_partitions_are_cut_at_one_place(module_broker: LocalBroker, work: 
     start: Ends = {name: dict.fromkeys(range(10), 0)}
     whole = merged(broker, start, ends_of(broker, name))
 
-    with patch.object(local_planning, "MERGED", 0):
+    with patch.object(batch_ends, "MERGED", 0):
         cut = batches(broker, start, limit)
 
     assert [record for batch in cut for record in batch] == whole
@@ -120,7 +121,7 @@ def test_many_partitions_are_cut_at_one_place(module_broker: LocalBroker, work: 
 def test_shares_are_at_least_one_record_and_no_more_than_there_is(wanted: list[tuple[int, int]], limit: int) -> None:
     available = [count for count, _ in wanted]
 
-    shares = local_planning._shares(available, [weight for _, weight in wanted], limit)
+    shares = batch_ends._shares(available, [weight for _, weight in wanted], limit)
 
     assert all(1 <= share <= count for share, count in zip(shares, available))
     assert sum(shares) <= limit
@@ -239,7 +240,7 @@ def test_an_offset_after_the_end_stays(broker: LocalBroker) -> None:
 def test_more_partitions_than_the_limit_has_records(broker: LocalBroker) -> None:
     filled(broker, {"a": 10}, [("a", number % 10, 100 - number) for number in range(100)])
 
-    with patch.object(local_planning, "MERGED", 0):
+    with patch.object(batch_ends, "MERGED", 0):
         planned = broker.plan_batch({"a": dict.fromkeys(range(10), 0)}, 5)
 
     assert sum(planned["a"].values()) == 5
