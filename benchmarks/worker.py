@@ -32,7 +32,7 @@ from headrace.engine.plan import make_plan
 from headrace.engine.state_log import Head
 from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
-from headrace.task.collector import collect_when_asked, collector_paused
+from headrace.task.garbage_collection import collect_when_asked, collector_paused
 
 SINK = "out"
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from headrace.handlers import DeadLetter, ErrorContext, HandlerResponse, LogAndContinue, LogAndFail
     from headrace.operators.suppress import Buffer, Suppressed
-    from headrace.operators.windows import (
+    from headrace.operators.window_definitions import (
         EmitStrategy,
         HoppingWindows,
         JoinWindows,
@@ -66,7 +66,7 @@ _HOMES = {
     ),
     "headrace.handlers": "DeadLetter ErrorContext HandlerResponse LogAndContinue LogAndFail",
     "headrace.operators.suppress": "Buffer Suppressed",
-    "headrace.operators.windows": (
+    "headrace.operators.window_definitions": (
         "EmitStrategy HoppingWindows JoinWindows SessionWindows SlidingWindows TumblingWindows UnlimitedWindows"
     ),
     "headrace.records": "Record RecordMetadata ValueAndTimestamp Window Windowed",

@@ -18,8 +18,8 @@ from headrace.errors import ConfigError, HeadraceError
 from headrace.handlers import Handler, LogAndContinue, LogAndFail
 from headrace.properties import SECRET, settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
-from headrace.serdes.deferred import Deferred
-from headrace.serdes.renaming import Renaming
+from headrace.serdes.incomplete import Deferred
+from headrace.serdes.renamed_topic import Renaming
 from headrace.topology.timestamps import (
     FailOnInvalidTimestamp,
     LogAndSkipOnInvalidTimestamp,

@@ -48,7 +48,7 @@ def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
     """
     if len(keys) < _MANY:
         return [partition_of(key, partitions) for key in keys]
-    from headrace.hashing import murmur2_all  # numpy takes long to import for a command that writes little
+    from headrace.murmur2 import murmur2_all  # numpy takes long to import for a command that writes little
 
     chosen: list[int] = ((murmur2_all(keys) & 0x7FFFFFFF) % partitions).tolist()
     return chosen

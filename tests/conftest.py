@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.task import collector
+from headrace.task import garbage_collection as collector
 
 if TYPE_CHECKING:
     from tests.registry import SchemaRegistry

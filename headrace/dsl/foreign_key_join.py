@@ -24,7 +24,7 @@ from headrace.operators.foreign_key import (
     response_partition,
 )
 from headrace.serdes import Bytes, Serde
-from headrace.serdes.deferred import Deferred
+from headrace.serdes.incomplete import Deferred
 from headrace.state.builders import Stores
 from headrace.topology.topology import Topology
 

@@ -14,7 +14,7 @@ from headrace.dsl.table_steps import AggregateTable
 from headrace.errors import TopologyError
 from headrace.operators.aggregate import Aggregate, Count
 from headrace.operators.getters import Getter, StoreGetter
-from headrace.operators.windows import (
+from headrace.operators.window_definitions import (
     HoppingWindows,
     SessionWindows,
     SlidingWindows,

@@ -14,7 +14,7 @@ from headrace.dsl.table_steps import AggregateTable
 from headrace.operators.getters import StoreGetter
 from headrace.operators.table_aggregate import ChangeSerde, TableAggregate
 from headrace.serdes import Long, Serde
-from headrace.serdes.deferred import Deferred
+from headrace.serdes.incomplete import Deferred
 from headrace.topology.arguments import check_function
 from headrace.topology.topology import Topology
 

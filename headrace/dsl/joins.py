@@ -11,7 +11,7 @@ from headrace.errors import TopologyError
 from headrace.operators.stateless import PassThrough
 from headrace.operators.stream_join import JoinSide, JoinWindow
 from headrace.operators.table_join import StreamTableJoin
-from headrace.operators.windows import JoinWindows
+from headrace.operators.window_definitions import JoinWindows
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder, Stores, unmatched_store
 from headrace.topology.arguments import check_name, check_serde, check_serdes

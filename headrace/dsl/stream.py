@@ -24,7 +24,7 @@ from headrace.operators.stateless import (
     SelectKey,
 )
 from headrace.operators.table import TableSource
-from headrace.operators.windows import JoinWindows
+from headrace.operators.window_definitions import JoinWindows
 from headrace.serdes import Serde
 from headrace.topology.arguments import (
     check_function,

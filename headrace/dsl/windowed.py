@@ -11,15 +11,21 @@ from headrace.dsl.materialized import Materialized, materialized
 from headrace.dsl.table import KTable
 from headrace.errors import TopologyError
 from headrace.operators.getters import SessionStoreGetter, WindowStoreGetter
-from headrace.operators.session import SessionAggregate
-from headrace.operators.sliding import SlidingAggregate
-from headrace.operators.windowed import WindowAggregate
-from headrace.operators.windows import EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from headrace.operators.session_aggregate import SessionAggregate
+from headrace.operators.sliding_aggregate import SlidingAggregate
+from headrace.operators.window_definitions import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
+from headrace.operators.windowed_aggregate import WindowAggregate
 from headrace.records import Windowed
 from headrace.serdes import Serde
 from headrace.serdes import SessionWindowed as SessionWindowedSerde
 from headrace.serdes import Windowed as WindowedSerde
-from headrace.serdes.deferred import Deferred
+from headrace.serdes.incomplete import Deferred
 from headrace.topology.arguments import check_function
 from headrace.topology.nodes import Operator
 

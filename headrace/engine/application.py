@@ -20,7 +20,7 @@ from headrace.engine.messages import Block, Failure, Input, Output, Stretch, fai
 from headrace.engine.plan import Plan, Unit
 from headrace.engine.routing import FOR_THE_WRITER, Routes
 from headrace.errors import HeadraceError, TaskError
-from headrace.task.collector import keep_memory, sample
+from headrace.task.garbage_collection import keep_memory, sample
 from headrace.task.lanes import Lane, joined, unknown_causes
 from headrace.task.sources import RawRecord
 from headrace.topology.topology import SubTopology, Topology

@@ -22,11 +22,11 @@ from headrace.engine.routing import FOR_THE_WRITER
 from headrace.engine.state_log import EpochLog, EpochState
 from headrace.engine.stateless import StatelessTasks
 from headrace.state.builders import Store
-from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image
 from headrace.state.lmdb_image import LmdbImage
+from headrace.state.small_state import Cells
 from headrace.state.versioned import VersionedStore
-from headrace.task.collector import collector_paused, keep_memory, sample
+from headrace.task.garbage_collection import collector_paused, keep_memory, sample
 from headrace.task.group import TaskGroup
 from headrace.task.lanes import Causes
 from headrace.task.task import Task

@@ -11,7 +11,7 @@ from headrace.engine.crash import crash_point
 from headrace.engine.messages import Block, Input, Report, Stretch, lanes_of
 from headrace.engine.plan import Unit
 from headrace.engine.routing import FOR_THE_WRITER
-from headrace.task.collector import collector_paused
+from headrace.task.garbage_collection import collector_paused
 from headrace.task.lanes import Causes, Lane
 from headrace.task.task import Task
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.operators.windows import MAX_TIME, JoinWindows
-from headrace.state.unmatched import LEFT, RIGHT
+from headrace.operators.window_definitions import MAX_TIME, JoinWindows
+from headrace.state.unmatched_records import LEFT, RIGHT
 from headrace.topology.nodes import Process, StepContext
 
 

@@ -7,10 +7,10 @@ b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01'
 
 from headrace.serdes.avro_serde import Avro, AvroSerde
 from headrace.serdes.base import Serde
+from headrace.serdes.by_name import as_serde, serde_by_name
 from headrace.serdes.json_schema_serde import JsonSchema, JsonSchemaSerde
 from headrace.serdes.json_serde import Json, JsonSerde
 from headrace.serdes.list_serde import List, ListSerde
-from headrace.serdes.lookup import as_serde, serde_by_name
 from headrace.serdes.numbers import (
     Double,
     DoubleSerde,

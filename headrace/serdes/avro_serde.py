@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.records import Headers
 from headrace.serdes.base import Serde, as_bytes
-from headrace.serdes.classes import check_class, from_dict, to_dict
+from headrace.serdes.class_conversion import check_class, from_dict, to_dict
+from headrace.serdes.error_messages import shown
 from headrace.serdes.registry import FRAME, Registration, RegistryAddress, check_no_address, read_problem, write_problem
-from headrace.serdes.wording import shown
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema

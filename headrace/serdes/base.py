@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 from headrace.errors import SerializationError
 from headrace.records import Headers
-from headrace.serdes.wording import name_of, shown, shown_bytes
+from headrace.serdes.error_messages import name_of, shown, shown_bytes
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.records import Headers
 from headrace.serdes.base import Serde
-from headrace.serdes.wording import READ_HINT, shown, shown_bytes
+from headrace.serdes.error_messages import READ_HINT, shown, shown_bytes
 
 T = TypeVar("T")
 S = TypeVar("S")

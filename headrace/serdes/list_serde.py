@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from headrace.records import Headers
 from headrace.serdes.base import Serde
-from headrace.serdes.lookup import as_serde
-from headrace.serdes.wording import READ_HINT, mistaken, shown, shown_bytes
+from headrace.serdes.by_name import as_serde
+from headrace.serdes.error_messages import READ_HINT, mistaken, shown, shown_bytes
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 from headrace.records import Headers
 from headrace.serdes.base import ReadySerde
-from headrace.serdes.wording import mistaken, shown, wrong_size
+from headrace.serdes.error_messages import mistaken, shown, wrong_size
 
 T = TypeVar("T")
 

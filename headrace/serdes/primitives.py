@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.records import Headers
 from headrace.serdes.base import ReadySerde, Serde, as_bytes
-from headrace.serdes.wording import READ_HINT, mistaken, quoted, shown, shown_bytes, wrong_size
+from headrace.serdes.error_messages import READ_HINT, mistaken, quoted, shown, shown_bytes, wrong_size
 
 
 class StringSerde(Serde[str]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from headrace.errors import SerializationError
-from headrace.serdes.wording import READ_HINT, shown, shown_bytes
+from headrace.serdes.error_messages import READ_HINT, shown, shown_bytes
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient

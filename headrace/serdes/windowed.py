@@ -11,8 +11,8 @@ from headrace import records
 from headrace.durations import milliseconds
 from headrace.records import Headers, Window
 from headrace.serdes.base import Serde
-from headrace.serdes.lookup import as_serde
-from headrace.serdes.wording import READ_HINT, mistaken, quoted, shown
+from headrace.serdes.by_name import as_serde
+from headrace.serdes.error_messages import READ_HINT, mistaken, quoted, shown
 
 K = TypeVar("K")
 

@@ -19,7 +19,7 @@ from headrace.brokers.engine import EngineBroker, shared
 from headrace.engine.messages import SCHEMA, Block, End, Report, Stretch, Tick, encode
 from headrace.engine.routing import FOR_THE_WRITER
 from headrace.errors import TopicError
-from headrace.task.collector import collect_when_asked
+from headrace.task.garbage_collection import collect_when_asked
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

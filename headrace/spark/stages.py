@@ -20,7 +20,7 @@ from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
 from headrace.errors import StreamsError
 from headrace.spark.reader import batch_of
-from headrace.task.collector import collect_when_asked, collector_paused
+from headrace.task.garbage_collection import collect_when_asked, collector_paused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

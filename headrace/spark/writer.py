@@ -16,7 +16,7 @@ from headrace.engine.application import Application
 from headrace.engine.crash import crash_point
 from headrace.engine.messages import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
 from headrace.engine.metrics import Metrics
-from headrace.task.collector import collector_paused
+from headrace.task.garbage_collection import collector_paused
 from headrace.task.lanes import merge_order, taken_in
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 from headrace.durations import milliseconds
 from headrace.errors import TopologyError
 from headrace.serdes import Serde, as_serde
-from headrace.state.buffer import SuppressBuffer
-from headrace.state.cells import Cells
 from headrace.state.image import Image
 from headrace.state.key_value import KeyValueStore
 from headrace.state.session import SessionStore
-from headrace.state.unmatched import UnmatchedStore
+from headrace.state.small_state import Cells
+from headrace.state.suppress_buffer import SuppressBuffer
+from headrace.state.unmatched_records import UnmatchedStore
 from headrace.state.versioned import VersionedStore
 from headrace.state.window import WindowStore
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.errors import SerializationError
 from headrace.serdes import Serde
-from headrace.serdes.wording import shown
+from headrace.serdes.error_messages import shown
 
 _TIMESTAMP = struct.Struct(">q")
 _UNCHANGING = frozenset((str, int, float, bool, type(None)))

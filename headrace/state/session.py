@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from headrace.records import Window, Windowed
 from headrace.serdes import Serde
-from headrace.state.cells import Cells
 from headrace.state.codec import key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
+from headrace.state.small_state import Cells
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -9,10 +9,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from headrace.errors import StreamsError
 from headrace.records import ValueAndTimestamp
 from headrace.serdes import Serde
-from headrace.state.cells import Cells
 from headrace.state.codec import Codec, key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
+from headrace.state.small_state import Cells
 
 K = TypeVar("K")
 V = TypeVar("V")

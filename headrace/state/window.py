@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar, overload
 
 from headrace.records import ValueAndTimestamp, Window, Windowed
 from headrace.serdes import Serde
-from headrace.state.cells import Cells
 from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, with_timestamp
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import ABSENT, Overlay
+from headrace.state.small_state import Cells
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.serdes import Serde
-from headrace.serdes.renaming import Renaming
+from headrace.serdes.renamed_topic import Renaming
 from headrace.task.caching import RecordCache
 from headrace.topology.nodes import Process, ProcessorNode
 

@@ -17,8 +17,8 @@ from headrace.errors import HeadraceError, StreamsError, TaskError, TopologyErro
 from headrace.records import Headers
 from headrace.serdes import Serde
 from headrace.state.builders import Store
-from headrace.state.cells import Cells
 from headrace.state.image import Changes, Image, MemoryImage
+from headrace.state.small_state import Cells
 from headrace.task.caching import RecordCache
 from headrace.task.current_record import NO_HEADERS, CurrentRecord
 from headrace.task.failures import Failures

@@ -5,9 +5,9 @@ from typing import Any
 
 from headrace import StoreBuilder
 from headrace.serdes import Json, Serde, String
-from headrace.state.cells import Cells
 from headrace.state.image import Changes, MemoryImage, Space
 from headrace.state.ordered_map import Position
+from headrace.state.small_state import Cells
 
 
 class CountingSpace:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.operators.windows import TimeWindows, TumblingWindows
+from headrace.operators.window_definitions import TimeWindows, TumblingWindows
 from headrace.records import Window, Windowed
 from headrace.topology.nodes import Cache, Fail, Process, StepContext
 

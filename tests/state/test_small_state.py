@@ -1,6 +1,6 @@
 """Small values that survive a commit beside the stores."""
 
-from headrace.state.cells import Cells
+from headrace.state.small_state import Cells
 
 
 def test_a_cell_begins_with_its_default() -> None:

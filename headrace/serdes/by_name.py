@@ -7,8 +7,8 @@ from typing import Any
 from headrace.errors import ConfigError, SerializationError
 from headrace.serdes import numbers, primitives
 from headrace.serdes.base import Serde
+from headrace.serdes.error_messages import fitting_serde, shown
 from headrace.serdes.json_serde import Json
-from headrace.serdes.wording import fitting_serde, shown
 
 _JAVA_PREFIXES = (
     "org.apache.kafka.common.serialization.Serdes$",

@@ -6,7 +6,7 @@ import pytest
 
 from headrace import serdes
 from headrace.state.builders import unmatched_store
-from headrace.state.unmatched import LEFT, RIGHT
+from headrace.state.unmatched_records import LEFT, RIGHT
 from tests.state.keeping import Kept
 
 

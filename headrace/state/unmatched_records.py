@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from headrace.serdes import Serde
-from headrace.serdes.renaming import Renaming
-from headrace.state.cells import Cells
+from headrace.serdes.renamed_topic import Renaming
 from headrace.state.codec import Codec, key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
+from headrace.state.small_state import Cells
 
 _PLACE = struct.Struct(">qB")
 _NEVER = (1 << 63) - 1

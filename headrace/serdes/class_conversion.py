@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from headrace.serdes.wording import shown
+from headrace.serdes.error_messages import shown
 
 # What Avro and Protobuf have types for; JSON has none, there msgspec writes text.
 _KEPT = (bytes, bytearray, datetime, date, time, timedelta, Decimal, UUID)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import TaskError
-from headrace.operators.windowed import bind_emission
-from headrace.operators.windows import SlidingWindows
+from headrace.operators.window_definitions import SlidingWindows
+from headrace.operators.windowed_aggregate import bind_emission
 from headrace.records import Window, Windowed
 from headrace.topology.nodes import Process, StepContext
 

@@ -10,10 +10,10 @@ import msgspec
 
 from headrace.records import Headers
 from headrace.serdes import Serde
-from headrace.state.cells import Cells
 from headrace.state.codec import Codec, key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
+from headrace.state.small_state import Cells
 
 _TIME = struct.Struct(">q")
 _NOWHERE = _TIME.pack((1 << 63) - 1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.operators.windows import SessionWindows
+from headrace.operators.window_definitions import SessionWindows
 from headrace.records import Headers, Window, Windowed
 from headrace.topology.nodes import Process, StepContext
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from headrace.task import collector
+from headrace.task import garbage_collection as collector
 
 
 def test_the_collector_waits_until_it_is_asked_and_leaves_alone_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
