@@ -175,14 +175,14 @@ def _small_batches(topology: Topology, batches: int) -> float:
 
 def _bare_batches(batches: int) -> float:
     """Measure the reader and an empty `foreachBatch`, which is what Spark itself needs."""
-    from headrace.brokers.engine import shared
+    from headrace.brokers.connecting import shared_broker
     from headrace.spark.reader import READING, Reading, TopicsSource
     from headrace.spark.runtime.session import spark_session
 
     folder = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
     address = f"local:{folder}/topics.db"
     config = StreamsConfig(application_id="bare", bootstrap_servers=address, state_dir=str(folder))
-    broker, session = shared(address), spark_session(config)
+    broker, session = shared_broker(address), spark_session(config)
     broker.create_topic("in", 1)
     records, took, done = make_records(100, 5_000), [], [0]
 

@@ -18,9 +18,9 @@ import time
 
 from benchmarks.topologies import MORE_WORK, WORK, Build, topics_of, topology
 from headrace import StreamsConfig
+from headrace.raw_records import RawRecord
 from headrace.task.garbage_collection import collector_paused
 from headrace.task.lanes import Lane
-from headrace.task.sources import RawRecord
 from headrace.task.task import Task
 
 # What each should reach per core, with string serdes.

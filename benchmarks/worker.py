@@ -21,7 +21,7 @@ from unittest.mock import patch
 from benchmarks.workloads import WORKLOADS, Workload, make_records
 from headrace import StreamsConfig
 from headrace.brokers import connect
-from headrace.brokers.engine import shared
+from headrace.brokers.connecting import shared_broker
 from headrace.brokers.kafka import ranges
 from headrace.dev.kafka_broker import DevBroker, free_port
 from headrace.engine.application import Application
@@ -69,7 +69,7 @@ class Worker:
     def __init__(self, work: Workload, address: str, source: str, folder: Path) -> None:
         topology = work.build(source, SINK)
         config = StreamsConfig(application_id=source, bootstrap_servers=address, state_dir=str(folder))
-        self._broker = shared(address)
+        self._broker = shared_broker(address)
         plan = make_plan(topology, config, self._broker.partition_counts())
         numbers = Identity.new(3).take_up(plan, topology, config)
         logged = changelogs(topology, config, plan)

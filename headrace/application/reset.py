@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from headrace.application.folder import ApplicationFolder
-from headrace.brokers.engine import shared
+from headrace.brokers.connecting import shared_broker
 from headrace.config import StreamsConfig
 
 
@@ -31,6 +31,6 @@ def reset_application(config: StreamsConfig) -> None:
     folder.lock()
     try:
         folder.remove()
-        shared(config.bootstrap_servers, config.kafka).forget_application(config.application_id)
+        shared_broker(config.bootstrap_servers, config.kafka).forget_application(config.application_id)
     finally:
         folder.unlock()

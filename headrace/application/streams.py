@@ -345,10 +345,10 @@ class Streams:
             latest = self._prepared.broker.run_number(self._config.application_id)
         except HeadraceError as error:
             return error
-        if latest == running.run.run:
+        if latest == running.run.number:
             said = "an older run, thought dead, has noted a batch in the checkpoint"
             return None if self._closing.is_set() else _OlderRunError(said)
-        what = f"started again elsewhere (run {latest}, this is run {running.run.run})" if latest else "forgotten"
+        what = f"started again elsewhere (run {latest}, this is run {running.run.number})" if latest else "forgotten"
         return SupersededError(f"application '{self._config.application_id}' was {what}: this one stops")
 
     def _has_new_topics(self) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
-from headrace.errors import ConfigError
 from headrace.records import Headers
 
 Produced: TypeAlias = (
@@ -83,29 +82,3 @@ class Broker(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
-
-def connect(address: str, **settings: Any) -> Broker:
-    """Open the topics at an address: `local:PATH` is the embedded log in that file, `HOST:PORT,...` a Kafka cluster.
-
-    The settings are those of Kafka's clients, by librdkafka's names: `**{"security.protocol": "SSL"}`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, connect(f"local:{folder}/topics.db") as broker:
-    ...     _ = broker.create_topic("lines")
-    ...     _ = broker.produce("lines", [(b"a", b"hello", 1000)])
-    ...     [record.value for record in broker.records("lines")]
-    [b'hello']
-    """
-    scheme, separator, path = address.partition(":")
-    if scheme == "local" and separator and path:
-        from headrace.brokers.local.broker import LocalBroker
-
-        if settings:
-            raise ConfigError(f"'{address}': the embedded log takes no settings, got {', '.join(sorted(settings))}")
-        return LocalBroker(path)
-    if scheme == "local" or not separator:
-        raise ConfigError(f"expected 'local:PATH' or 'HOST:PORT,...', got {address!r}")
-    from headrace.brokers.kafka import KafkaBroker  # takes a moment to import
-
-    return KafkaBroker(address, **settings)

@@ -38,7 +38,7 @@ def reset(
     """
     from headrace.application.folder import ApplicationFolder
     from headrace.application.reset import reset_application
-    from headrace.brokers.engine import shared
+    from headrace.brokers.connecting import shared_broker
     from headrace.config import StreamsConfig
 
     config = StreamsConfig(
@@ -51,7 +51,9 @@ def reset(
     folder = ApplicationFolder(config.state_dir, application_id)
     path = local_path(address)
     committed = (
-        None if path is not None and not path.exists() else shared(address, config.kafka).last_batch(application_id)
+        None
+        if path is not None and not path.exists()
+        else shared_broker(address, config.kafka).last_batch(application_id)
     )
     if not folder.exists() and committed is None:
         raise StreamsError(

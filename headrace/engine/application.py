@@ -13,16 +13,18 @@ from pathlib import Path
 from time import perf_counter
 
 from headrace.brokers.broker import TopicInfo
-from headrace.brokers.engine import EngineBroker, Writing, shared
+from headrace.brokers.connecting import shared_broker
+from headrace.brokers.engine import EngineBroker
+from headrace.brokers.writing import TaskTransaction
 from headrace.config import StreamsConfig
 from headrace.engine.crash import crash_point
 from headrace.engine.messages import Block, Failure, Input, Output, Stretch, failure, lanes_of
 from headrace.engine.plan import Plan, Unit
 from headrace.engine.routing import FOR_THE_WRITER, Routes
 from headrace.errors import HeadraceError, TaskError
+from headrace.raw_records import RawRecord
 from headrace.task.garbage_collection import keep_memory, sample
 from headrace.task.lanes import Lane, joined, unknown_causes
-from headrace.task.sources import RawRecord
 from headrace.topology.topology import SubTopology, Topology
 
 
@@ -81,11 +83,11 @@ class Application:
     @property
     def broker(self) -> EngineBroker:
         """The broker as this process knows it."""
-        return shared(self.config.bootstrap_servers, self.config.kafka)
+        return shared_broker(self.config.bootstrap_servers, self.config.kafka)
 
     def pages(self, stretch: Stretch) -> Iterator[list[RawRecord]]:
         """Read records of a topic, page by page."""
-        return self.broker.read_rows(stretch.topic, stretch.partition, stretch.start, stretch.end)
+        return self.broker.read_range(stretch.topic, stretch.partition, stretch.start, stretch.end)
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has, or will have when it is made."""
@@ -119,7 +121,7 @@ class Outgoing:
     def __init__(self, application: Application, batch: int) -> None:
         self._application, self._batch = application, batch
         self._held: deque[tuple[str, Output]] = deque()
-        self._writing: Writing | None = None
+        self._writing: TaskTransaction | None = None
         self._records = 0
         self._seconds = 0.0
 
@@ -146,7 +148,7 @@ class Outgoing:
         application, started = self._application, perf_counter()
         application.make_named_topics({block.topic for _, block in self._held})
         logs = {topic.name for topic in application.changelogs.values()}
-        self._writing = application.broker.begin_writing(application.permit, self._batch)
+        self._writing = application.broker.begin_task_transaction(application.permit, self._batch)
         samples = []
         while self._held:
             task, block = self._held.popleft()

@@ -8,9 +8,9 @@ from struct import Struct
 from typing import Any, cast
 
 from headrace.brokers.broker import TopicInfo
-from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.config import StreamsConfig
 from headrace.engine.plan import Plan
+from headrace.raw_records import RecordColumns, RecordToWrite
 from headrace.state.image import Changes
 from headrace.state.versioned import VersionedStore
 from headrace.topology.topology import Topology
@@ -52,12 +52,12 @@ def _longer(kept: Any) -> int | None:
     return None if kept is None else int(kept) + _EXTRA_MS
 
 
-def logged_versions(store: VersionedStore[Any, Any]) -> WrittenRecords:
+def logged_versions(store: VersionedStore[Any, Any]) -> RecordColumns:
     """Return what was put into a versioned store as records: each of them, for a batch may bring several of a key."""
-    return WrittenRecords.of([(key, value, max(time, 1), None) for key, value, time in store.take_puts()])
+    return RecordColumns.of([(key, value, max(time, 1), None) for key, value, time in store.take_puts()])
 
 
-def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> WrittenRecords:
+def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> RecordColumns:
     """Return changes as records.
 
     What a store keeps before its value becomes the record's timestamp. Where there is none it is the start of the
@@ -68,8 +68,8 @@ def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> Written
     if timestamped and place is None and None not in changes.values():  # the way of most: without a step for each case
         entries = cast(Mapping[bytes, bytes], changes)
         times = [time if (time := _timestamp(value)[0]) > 0 else 1 for value in entries.values()]
-        return WrittenRecords(list(entries), [value[8:] for value in entries.values()], times, [None] * len(times))
-    records: list[WrittenRecord] = []
+        return RecordColumns(list(entries), [value[8:] for value in entries.values()], times, [None] * len(times))
+    records: list[RecordToWrite] = []
     for key, value in changes.items():
         time = now if place is None else _timestamp(key, len(key) - place)[0]
         if value is None and place is not None and time < floor:
@@ -77,4 +77,4 @@ def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> Written
         if value is not None and timestamped:
             time, value = _timestamp(value)[0], value[8:]
         records.append((key, value, max(time, 1), None))  # Kafka's client library takes 0 for now
-    return WrittenRecords.of(records)
+    return RecordColumns.of(records)

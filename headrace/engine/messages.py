@@ -16,11 +16,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from headrace.brokers.engine import WrittenRecord
 from headrace.errors import HeadraceError, StreamsError
+from headrace.raw_records import RawRecord, RecordToWrite
 from headrace.records import Headers
 from headrace.task.lanes import Causes, Lane, joined
-from headrace.task.sources import RawRecord
 
 SCHEMA = "task int, block binary"
 RECORDS_PER_BLOCK = 20_000
@@ -80,7 +79,7 @@ class Output(msgspec.Struct, array_like=True, tag=1, gc=False):
     """-1 when the key decides, where it is written."""
     lane: str
     index: int
-    records: Sequence[WrittenRecord]
+    records: Sequence[RecordToWrite]
     times: bytes = b""
     """Of their causes, for who puts the blocks of several tasks in order."""
     sequences: bytes = b""

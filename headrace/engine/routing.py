@@ -9,11 +9,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.engine.messages import RECORDS_PER_BLOCK, Block, Input, Output, in_pieces
 from headrace.partitioning import partition_of, partitions_of
+from headrace.raw_records import OutputColumns, RecordColumns, RecordToWrite
 from headrace.task.lanes import Causes
-from headrace.task.outputs import Columns
 
 FOR_THE_WRITER = -1
 """The task number of what no task takes."""
@@ -49,7 +48,7 @@ class Routes:
 
     def send(
         self,
-        outputs: Iterable[tuple[str, Columns]],
+        outputs: Iterable[tuple[str, OutputColumns]],
         causes: Causes,
         lane: str,
         index: int,
@@ -64,7 +63,7 @@ class Routes:
             readers = self.tasks.get(topic)
             for partition, mine in self._by_partition(topic, sent, sender):
                 if readers is None:
-                    rows = WrittenRecords(mine.keys, mine.values, mine.timestamps, mine.headers)
+                    rows = RecordColumns(mine.keys, mine.values, mine.timestamps, mine.headers)
                     for block in self.for_the_writer(topic, partition, lane, index, rows, causes, mine.ordinals):
                         yield block
                         index += 1
@@ -97,7 +96,7 @@ class Routes:
         partition: int,
         lane: str,
         index: int,
-        records: Sequence[WrittenRecord],
+        records: Sequence[RecordToWrite],
         causes: Causes,
         ordinals: Iterable[int],
     ) -> Iterator[tuple[int, Output]]:
@@ -110,7 +109,7 @@ class Routes:
             times, sequences = caused.times[piece].tobytes(), caused.sequences[piece].tobytes()
             yield FOR_THE_WRITER, Output(topic, partition, lane, index + number, records[piece], times, sequences)
 
-    def _by_partition(self, topic: str, sent: Columns, sender: int) -> Iterator[tuple[int, Columns]]:
+    def _by_partition(self, topic: str, sent: OutputColumns, sender: int) -> Iterator[tuple[int, OutputColumns]]:
         """Walk the partitions of a topic, with what goes to each, in order."""
         chosen = self._choose(topic, sent, sender)
         if isinstance(chosen, int):
@@ -119,7 +118,7 @@ class Routes:
         for partition in np.unique(chosen).tolist():
             yield partition, sent.at(np.flatnonzero(chosen == partition).tolist())
 
-    def _choose(self, topic: str, sent: Columns, sender: int) -> int | npt.NDArray[np.int64]:
+    def _choose(self, topic: str, sent: OutputColumns, sender: int) -> int | npt.NDArray[np.int64]:
         """Return the partition of each output to a topic; by their keys all at once, unless somebody else chose."""
         count, suffix, keys = self.partitions.get(topic, 0), self.key_suffixes.get(topic, 0), sent.keys
         if set(sent.partitions) == {None}:

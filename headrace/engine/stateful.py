@@ -11,7 +11,6 @@ from itertools import repeat
 from time import perf_counter
 from typing import Any
 
-from headrace.brokers.engine import WrittenRecords
 from headrace.engine.application import Application, Outgoing, TaskInputs, tell
 from headrace.engine.changelogs import logged_entries, logged_versions
 from headrace.engine.crash import crash_point
@@ -21,6 +20,7 @@ from headrace.engine.plan import Unit
 from headrace.engine.routing import FOR_THE_WRITER
 from headrace.engine.state_log import EpochLog, EpochState
 from headrace.engine.stateless import StatelessTasks
+from headrace.raw_records import RecordColumns
 from headrace.state.builders import Store
 from headrace.state.image import Changes, Image
 from headrace.state.lmdb_image import LmdbImage
@@ -140,7 +140,7 @@ class _Parts:
         ]
         self._ordinary = ordinary
         self._globals = [(application.subs[sub], 0) for sub in unit.global_subs]
-        self._versions: dict[tuple[str, int], WrittenRecords] = {}
+        self._versions: dict[tuple[str, int], RecordColumns] = {}
         """Of versioned stores, by name and partition: what was put into them."""
 
     @property

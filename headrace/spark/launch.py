@@ -12,7 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.application.folder import ApplicationFolder
 from headrace.application.reset import reset_command
-from headrace.brokers.engine import EngineBroker, Run, shared
+from headrace.brokers.connecting import shared_broker
+from headrace.brokers.engine import EngineBroker
+from headrace.brokers.runs import Run
 from headrace.config import StreamsConfig
 from headrace.engine.application import Application
 from headrace.engine.changelogs import changelog_name, changelogs
@@ -59,7 +61,7 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     for node in topology.nodes.values():
         if isinstance(node, ProcessorNode) and node.supplier is not None:
             check_supplier(node)
-    broker = shared(config.bootstrap_servers, config.kafka)
+    broker = shared_broker(config.bootstrap_servers, config.kafka)
     known = _make_topics(topology, config, broker)
     plan = make_plan(topology, config, known)
     session = spark_session(config)
@@ -67,7 +69,7 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     numbers = identity.take_up(plan, topology, config)
     identity.save(folder.identity)
     logged = changelogs(topology, config, plan) if broker.keeps_changelogs else {}
-    # On a cluster state_dir is shared by its machines, and LMDB must not be used over a network.
+    # On a cluster state_dir is shared_broker by its machines, and LMDB must not be used over a network.
     images = current_images(folder.images) if is_local(config.master) else None
     application = Application(topology, config, plan, numbers, dict(identity.generations), images, logged)
     session.conf.set("spark.sql.shuffle.partitions", str(identity.shuffle_partitions))
@@ -116,10 +118,10 @@ def _started(
     prepared.session.dataSource.register(TopicsSource)
     rows = prepared.session.readStream.format("headrace").option(READING, prepared.reading.dumps()).load()
     application = replace(application, permit=prepared.broker.permit(run))
-    packed = Packed(f"{config.application_id} {run.run} {uuid4().hex}", application)
+    packed = Packed(f"{config.application_id} {run.number} {uuid4().hex}", application)
     stages = chain(rows, packed, application, prepared.passing)
     starting = (
-        stages.writeStream.queryName(f"{config.application_id}-{run.run}")
+        stages.writeStream.queryName(f"{config.application_id}-{run.number}")
         .foreachBatch(writer)
         .option("checkpointLocation", f"file://{folder.checkpoint}")
     )

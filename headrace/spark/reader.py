@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from headrace.brokers.engine import EngineBroker, shared
+from headrace.brokers.connecting import shared_broker
+from headrace.brokers.engine import EngineBroker
 from headrace.engine.messages import SCHEMA, Block, End, Report, Stretch, Tick, encode
 from headrace.engine.routing import FOR_THE_WRITER
 from headrace.errors import TopicError
@@ -59,7 +60,7 @@ class Reading(msgspec.Struct, frozen=True):
     @property
     def broker(self) -> EngineBroker:
         """This process's broker."""
-        return shared(self.address, pickle.loads(self.settings))
+        return shared_broker(self.address, pickle.loads(self.settings))
 
     def dumps(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -116,7 +117,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(begin, begin, self._ids(), 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadAllAvailable()  # the limit is ours: it is shared out over partitions by time
+        return ReadAllAvailable()  # the limit is ours: it is shared_broker out over partitions by time
 
     def prepareForTriggerAvailableNow(self) -> None:
         broker = self._reading.broker

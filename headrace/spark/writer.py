@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from headrace.brokers.engine import Run, Written
+from headrace.brokers.runs import Run
+from headrace.brokers.writing import PartitionRecords
 from headrace.engine.application import Application
 from headrace.engine.crash import crash_point
 from headrace.engine.messages import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
@@ -83,7 +84,7 @@ class Writer:
         return outputs, reports
 
 
-def in_order(outputs: list[Output]) -> Iterator[Written]:
+def in_order(outputs: list[Output]) -> Iterator[PartitionRecords]:
     """Walk what a batch has for each topic partition, in the order of the causes."""
     places: dict[tuple[str, int], list[Output]] = {}
     for block in sorted(outputs, key=lane_order):

@@ -8,7 +8,8 @@ from headrace.errors import HeadraceError, SerializationError, TaskError
 from headrace.handlers import DeadLetter, ErrorContext, Handler, HandlerResponse
 
 if TYPE_CHECKING:
-    from headrace.task.sources import InputQueue, RawRecord
+    from headrace.raw_records import RawRecord
+    from headrace.task.sources import InputQueue
     from headrace.task.task import Task
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
+from headrace.raw_records import OutputColumns, RawRecord
 from headrace.task.lanes import Causes, Lane, Numbers, joined, merge_order, taken_in, with_end
-from headrace.task.outputs import Columns, Outputs
-from headrace.task.sources import RawRecord
+from headrace.task.outputs import Outputs
 from headrace.task.task import Commit, Task
 
 _target, _ordinal = itemgetter(0), itemgetter(-1)
@@ -90,7 +90,7 @@ class TaskGroup:
                     self._settle(end)
         return [task.commit() for task in self.tasks]
 
-    def take_caused_outputs(self) -> list[tuple[str, Columns]]:
+    def take_caused_outputs(self) -> list[tuple[str, OutputColumns]]:
         """Return what has left the group since the last call, by topic and page."""
         busy = [task for task in self.tasks if len(task.outputs)]
         if len(busy) == 1 and not len(self._left):

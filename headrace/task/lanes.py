@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from headrace.task.sources import RawRecord
+from headrace.raw_records import RawRecord
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from headrace.raw_records import OutputColumns
 from headrace.records import Headers
 
 CausedOutput: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers, int]
@@ -16,26 +16,6 @@ _FIELDS = 7
 PAGE = 10_000
 """How many outputs make a page."""
 _topic = itemgetter(0)
-
-
-class Columns(NamedTuple):
-    """Outputs to one topic."""
-
-    partitions: Sequence[int | None]
-    keys: Sequence[bytes | None]
-    values: Sequence[bytes | None]
-    timestamps: Sequence[int]
-    headers: Sequence[Headers | None]
-    ordinals: Sequence[int]
-
-    def at(self, places: Sequence[int]) -> Columns:
-        """Return those at some places."""
-        if len(places) == len(self.keys):
-            return self
-        if len(places) == 1:
-            alone = slice(places[0], places[0] + 1)
-            return Columns._make(column[alone] for column in self)
-        return Columns._make(map(itemgetter(*places), self))
 
 
 class Outputs:
@@ -57,7 +37,7 @@ class Outputs:
 
     def __init__(self) -> None:
         self._fields: list[Any] = []
-        self._pages: list[tuple[str, Columns]] = []
+        self._pages: list[tuple[str, OutputColumns]] = []
         self.put = self._fields.extend
         """Add an output, given as a tuple of all its fields."""
 
@@ -72,7 +52,7 @@ class Outputs:
     def _to_columns(self) -> None:
         topics, *fields = (self._fields[field::_FIELDS] for field in range(_FIELDS))
         self._fields.clear()
-        columns, names = Columns._make(fields), sorted(set(topics))
+        columns, names = OutputColumns._make(fields), sorted(set(topics))
         for name in names:
             mine = columns if len(names) == 1 else columns.at([n for n, topic in enumerate(topics) if topic == name])
             self._pages.append((name, mine))
@@ -88,7 +68,7 @@ class Outputs:
         self._pages.clear()
         return taken
 
-    def take_by_topic(self) -> list[tuple[str, Columns]]:
+    def take_by_topic(self) -> list[tuple[str, OutputColumns]]:
         """Return what goes to each topic, by their names and page by page, and forget it."""
         self._to_columns()
         pages, self._pages = self._pages, []

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
-from headrace.records import Headers, Record
+from headrace.raw_records import RawRecord
+from headrace.records import Record
 from headrace.serdes import Serde
 from headrace.topology.nodes import Process
 from headrace.topology.timestamps import FailOnInvalidTimestamp, TimestampExtractor
-
-RawRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers | None, int]
-"""(offset, timestamp, key, value, headers, order of arrival) as it stands in a topic."""
 
 
 class InputQueue:

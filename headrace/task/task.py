@@ -14,6 +14,7 @@ import numpy as np
 
 from headrace.config import StreamsConfig
 from headrace.errors import HeadraceError, StreamsError, TaskError, TopologyError
+from headrace.raw_records import OutputColumns, RawRecord
 from headrace.records import Headers
 from headrace.serdes import Serde
 from headrace.state.builders import Store
@@ -23,11 +24,11 @@ from headrace.task.caching import RecordCache
 from headrace.task.current_record import NO_HEADERS, CurrentRecord
 from headrace.task.failures import Failures
 from headrace.task.lanes import Causes, Lane, joined, merge_order, taken_in, with_end
-from headrace.task.outputs import PAGE, Columns, Outputs
+from headrace.task.outputs import PAGE, Outputs
 from headrace.task.processors import bind_processor
 from headrace.task.punctuation import Schedule, Schedules
 from headrace.task.sinks import bind_sink
-from headrace.task.sources import InputQueue, RawRecord
+from headrace.task.sources import InputQueue
 from headrace.task.steps import Step, fan_out
 from headrace.topology.nodes import Process, SinkNode, SourceNode
 from headrace.topology.processor import PunctuationType
@@ -186,7 +187,7 @@ class Task:
         """Return what the sinks have put out since the last call."""
         return list(map(_without_ordinal, self.outputs.take()))
 
-    def take_caused_outputs(self) -> list[tuple[str, Columns]]:
+    def take_caused_outputs(self) -> list[tuple[str, OutputColumns]]:
         """Return what the sinks have put out since the last call, by topic and page, with its causes' ordinals."""
         return self.outputs.take_by_topic()
 

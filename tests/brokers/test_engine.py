@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from headrace.brokers import LocalBroker, TopicInfo, engine
-from headrace.brokers.engine import EngineBroker, shared
+from headrace.brokers import LocalBroker, TopicInfo, connecting
+from headrace.brokers.connecting import shared_broker
+from headrace.brokers.engine import EngineBroker
 from headrace.errors import ConfigError, TopicError
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarn
 @pytest.fixture
 def address(path: Path) -> Iterator[str]:
     yield f"local:{path}"
-    for place in [place for place in engine._shared if place[1] == f"local:{path}"]:
-        engine._shared.pop(place).close()
+    for place in [place for place in connecting._shared if place[1] == f"local:{path}"]:
+        connecting._shared.pop(place).close()
 
 
 def forked(work: Any) -> int:
@@ -71,12 +72,12 @@ def test_wrong_topics_are_refused_before_any_is_made(broker: LocalBroker) -> Non
 
 
 def test_a_process_has_one_broker_for_an_address(address: str, tmp_path: Path) -> None:
-    broker = shared(address)
+    broker = shared_broker(address)
 
-    assert shared(address) is broker
+    assert shared_broker(address) is broker
     with pytest.raises(ConfigError, match="expected 'local:PATH'"):
-        shared("nowhere")
-    other = shared(f"local:{tmp_path}/other.db")
+        shared_broker("nowhere")
+    other = shared_broker(f"local:{tmp_path}/other.db")
     assert other is not broker
     other.close()
 
@@ -87,7 +88,7 @@ def test_threads_that_come_first_together_get_the_same_broker(address: str) -> N
 
     def get() -> None:
         barrier.wait()
-        got.append(shared(address))
+        got.append(shared_broker(address))
 
     threads = [threading.Thread(target=get) for _ in range(8)]
     for thread in threads:
@@ -96,14 +97,14 @@ def test_threads_that_come_first_together_get_the_same_broker(address: str) -> N
         thread.join()
 
     assert len(got) == 8
-    assert {id(broker) for broker in got} == {id(shared(address))}
+    assert {id(broker) for broker in got} == {id(shared_broker(address))}
     assert not got[0].closed
 
 
 def test_a_closed_broker_is_opened_anew(address: str) -> None:
-    shared(address).close()
+    shared_broker(address).close()
 
-    broker = shared(address)
+    broker = shared_broker(address)
 
     assert not broker.closed
     assert broker.topics() == {}
@@ -111,17 +112,17 @@ def test_a_closed_broker_is_opened_anew(address: str) -> None:
 
 @forks
 def test_a_forked_process_has_its_own_broker(address: str) -> None:
-    broker = shared(address)
+    broker = shared_broker(address)
     broker.create_topic("lines")
     broker.produce("lines", [(None, b"before")])
 
     def work() -> None:
-        assert shared(address) is not broker
-        assert shared(address) is shared(address)
-        shared(address).produce("lines", [(None, b"from the child")])
+        assert shared_broker(address) is not broker
+        assert shared_broker(address) is shared_broker(address)
+        shared_broker(address).produce("lines", [(None, b"from the child")])
 
     assert ended(forked(work)) == 0
-    assert shared(address) is broker
+    assert shared_broker(address) is broker
     broker.produce("lines", [(None, b"after")])
     assert values(broker) == [b"before", b"from the child", b"after"]
 
@@ -129,12 +130,12 @@ def test_a_forked_process_has_its_own_broker(address: str) -> None:
 @forks
 def test_what_a_forked_process_writes_outlives_the_closing_of_its_parent(path: Path, address: str) -> None:
     # What SQLite knows of locks is inherited: did the child believe it, the parent would take the file from under it.
-    broker = shared(address)
+    broker = shared_broker(address)
     broker.create_topic("lines")
     (child_reads, parent_writes), (parent_reads, child_writes) = os.pipe(), os.pipe()
 
     def work() -> None:
-        own = shared(address)
+        own = shared_broker(address)
         own.produce("lines", [(None, b"before")])
         os.write(child_writes, b"!")
         os.read(child_reads, 1)

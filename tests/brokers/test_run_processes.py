@@ -85,7 +85,7 @@ def test_a_process_killed_inside_a_batch_leaves_nothing(path: Path, statement: s
         assert broker.run_number("app") == 2
         again = broker.begin_run("app", "x")
         assert broker.write_batch(again, 1, [("lines", 0, [(None, b"1", 0, None)])], {"in": {0: 2}}) is True
-        assert [[row[5] for row in page] for page in broker.read_rows("lines", 0, 0, 2)] == [[0, 1]]
+        assert [[row[5] for row in page] for page in broker.read_range("lines", 0, 0, 2)] == [[0, 1]]
     check_file(path)
 
 

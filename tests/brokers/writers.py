@@ -6,8 +6,8 @@ import sys
 from multiprocessing.synchronize import Barrier
 
 from headrace.brokers import LocalBroker
-from headrace.brokers.engine import WrittenRecord
 from headrace.errors import StreamsError
+from headrace.raw_records import RecordToWrite
 
 
 def write_batches(path: str, barrier: Barrier, writer: int, batches: int, size: int) -> None:
@@ -48,7 +48,7 @@ def die_in_batch(path: str, statement: str) -> None:
     with LocalBroker(path) as broker:
         run = broker.begin_run("app", "x")
         broker._file._connection.set_trace_callback(lambda sql: _die_at(sql, statement))
-        records: list[WrittenRecord] = [(None, bytes(1_000), 0, None) for _ in range(20_000)]
+        records: list[RecordToWrite] = [(None, bytes(1_000), 0, None) for _ in range(20_000)]
         broker.write_batch(run, 1, [("lines", None, records)], {"in": {0: 20_000}})
 
 
@@ -56,10 +56,10 @@ def write_runs(path: str, batches: int) -> None:
     """Begin a run, say so, and write batches that name themselves until another run begins; say how it ended."""
     with LocalBroker(path) as broker:
         run = broker.begin_run("app", "x")
-        print(run.run, flush=True)
+        print(run.number, flush=True)
         try:
             for batch in range(int(batches)):
-                records: list[WrittenRecord] = [(b"%d" % n, b"%d" % batch, 0, None) for n in range(20)]
+                records: list[RecordToWrite] = [(b"%d" % n, b"%d" % batch, 0, None) for n in range(20)]
                 broker.write_batch(run, batch, [("lines", None, records)], {"in": {0: batch}})
             print("done", flush=True)
         except StreamsError as error:

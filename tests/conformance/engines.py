@@ -13,7 +13,8 @@ from typing import Any, Protocol, cast
 
 from headrace import Streams, StreamsBuilder, StreamsConfig
 from headrace.brokers import Broker, connect
-from headrace.brokers.engine import EngineBroker, Written
+from headrace.brokers.engine import EngineBroker
+from headrace.brokers.writing import PartitionRecords
 from headrace.partitioning import partition_of
 from tests.conformance.running import CONFIG, Entry
 from tests.conformance.scenario import STRING, ScenarioTopology
@@ -109,7 +110,7 @@ class OnSpark:
         feeder = cast(EngineBroker, broker).begin_run("feeder", "")
         for number, first in enumerate(range(0, longest, size or longest)):
             # All at once, so that the engine finds all of them: every scenario has its records in one batch.
-            written: list[Written] = []
+            written: list[PartitionRecords] = []
             for prefix, scenario in self._scenarios.items():
                 # Several together where a topic has them in a row: the order over all topics stays.
                 entries = scenario["input"][first : first + (size or longest)]

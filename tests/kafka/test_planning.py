@@ -341,7 +341,9 @@ def test_old_records_of_transactions_are_cut_at_one_time(kafka: DevBroker, broke
                 times.remove(time)
         (transactions.abort_transaction if aborts and rng.random() < 0.4 else transactions.commit_transaction)(30)
     end = settled(broker, topic)
-    rows = {number: [row for page in broker.read_rows(topic, number, 0, end[number]) for row in page] for number in end}
+    rows = {
+        number: [row for page in broker.read_range(topic, number, 0, end[number]) for row in page] for number in end
+    }
     at: Ends = {topic: {0: 0, 1: 0}}
 
     while at[topic] != end:

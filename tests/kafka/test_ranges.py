@@ -7,7 +7,6 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from headrace.brokers import TopicInfo
-from headrace.brokers.engine import Row
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
@@ -15,6 +14,7 @@ from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.topics import create_topic
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TopicError
+from headrace.raw_records import RawRecord
 from tests.kafka.naming import unique
 from tests.kafka.transactions import settled, transactional, wait_until, write
 
@@ -40,7 +40,7 @@ def lines(broker: KafkaBroker) -> str:
     return broker.create_topic(unique("lines"), 2).name
 
 
-def rows(reader: RangeReader, topic: str, start: int, end: int, partition: int = 0) -> list[Row]:
+def rows(reader: RangeReader, topic: str, start: int, end: int, partition: int = 0) -> list[RawRecord]:
     return [row for page in reader.rows(topic, partition, start, end) for row in page]
 
 
@@ -61,7 +61,7 @@ def test_a_row_has_all_its_parts(broker: KafkaBroker, lines: str) -> None:
     headers = [("trace", b"\x00\xff"), ("trace", b"again"), ("", b"")]
     broker.produce(lines, [(b"k", b"v", 7), (None, None, 8, headers), (b"", b"", 9)], 1)
 
-    assert [row for page in broker.read_rows(lines, 1, 0, 3) for row in page] == [
+    assert [row for page in broker.read_range(lines, 1, 0, 3) for row in page] == [
         (0, 7, b"k", b"v", None, 0),
         (1, 8, None, None, headers, 1),
         (2, 9, b"", b"", None, 2),

@@ -10,16 +10,18 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 
 from headrace.brokers import TopicInfo
-from headrace.brokers.engine import Run, Written, WrittenRecord
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.markers import Marker
 from headrace.brokers.kafka.runs import Runs, Session
 from headrace.brokers.kafka.topics import create_topic
+from headrace.brokers.runs import Run
+from headrace.brokers.writing import PartitionRecords
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import StreamsError, SupersededError, TopicError
 from headrace.partitioning import partition_of
+from headrace.raw_records import RecordToWrite
 from tests.kafka.naming import unique
 from tests.kafka.transactions import has_member, settled, wait_until, write_and_wait
 
@@ -46,7 +48,7 @@ def small(kafka: DevBroker) -> str:
     return create_topic(Admin(Connection(kafka.address)), TopicInfo(unique("small"), 1), settings=settings).name
 
 
-def row(topic: str, value: bytes | None, partition: int | None = None, times: int = 1) -> Written:
+def row(topic: str, value: bytes | None, partition: int | None = None, times: int = 1) -> PartitionRecords:
     return topic, partition, [(b"k", value, 5, None)] * times
 
 
@@ -187,7 +189,7 @@ def test_a_batch_is_a_number(broker: KafkaBroker, app: str, batch: Any) -> None:
 
 def test_a_record_has_all_its_parts(broker: KafkaBroker, app: str, out: str) -> None:
     headers = [("trace", b"\x00\xff"), ("trace", b""), ("", b"x")]
-    records: list[WrittenRecord] = [
+    records: list[RecordToWrite] = [
         (b"k", b"v", 1234, headers),
         (None, None, 5, None),
         (b"", b"", 6, []),
@@ -230,7 +232,7 @@ def test_records_without_a_key_go_to_the_partitions_in_turn(broker: KafkaBroker,
 
 def test_records_of_several_topics_and_many_of_them_keep_their_order(broker: KafkaBroker, app: str, out: str) -> None:
     other = broker.create_topic(unique("other")).name
-    work: list[Written] = [
+    work: list[PartitionRecords] = [
         ((out, other)[n % 2], 0, [(None, b"%d" % number, 5, None) for number in range(n * MANY, (n + 1) * MANY)])
         for n in range(6)
     ]

@@ -9,12 +9,12 @@ from multiprocessing.synchronize import Event
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from headrace.brokers.engine import Run
 from headrace.brokers.kafka import transactions
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.patience import answered
 from headrace.brokers.kafka.task_transactions import KafkaPermit, TaskWriting
 from headrace.brokers.kafka.transactions import Transactions
+from headrace.brokers.runs import Run
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
 from headrace.partitioning import partition_of
@@ -31,7 +31,7 @@ def out(broker: KafkaBroker) -> str:
 
 def write(broker: KafkaBroker, permit: KafkaPermit, batch: int, topic: str, **by_task: bytes) -> int:
     """Have tasks write a record each, in one transaction; return how many were written."""
-    with broker.begin_writing(permit, batch) as writing:
+    with broker.begin_task_transaction(permit, batch) as writing:
         written = [writing.send(task, topic, 0, [(b"k", value, 5, None)]) for task, value in by_task.items()]
         writing.commit()
         return sum(written)
@@ -56,7 +56,7 @@ def test_records_without_a_key_take_the_partitions_in_turn(broker: KafkaBroker, 
     permit = broker.permit(broker.begin_run(app, "x"))
     keys = [None, b"ann", None, b"zoe", None]
 
-    with broker.begin_writing(permit, 0) as writing:
+    with broker.begin_task_transaction(permit, 0) as writing:
         writing.send("a", out, None, [(key, b"%d" % number, 5, None) for number, key in enumerate(keys)])
         writing.commit()
 
@@ -71,7 +71,10 @@ def test_nothing_of_a_batch_with_a_timestamp_of_0_is_written(
 ) -> None:
     permit = broker.permit(broker.begin_run(app, "x", exactly_once=exactly_once))
 
-    with pytest.raises(TopicError, match="takes the timestamp 0 for 'now'"), broker.begin_writing(permit, 0) as writing:
+    with (
+        pytest.raises(TopicError, match="takes the timestamp 0 for 'now'"),
+        broker.begin_task_transaction(permit, 0) as writing,
+    ):
         writing.send("a", out, 0, [(b"k", b"good", 5, None), (b"k", b"bad", 0, None)])
 
     assert values(broker, out) == []
@@ -173,7 +176,7 @@ def test_a_run_that_begins_in_the_middle_of_a_transaction_takes_it_back(
     older = broker.permit(broker.begin_run(app, "x"))
 
     def write_slowly() -> Run:
-        with broker.begin_writing(older, 0) as writing:
+        with broker.begin_task_transaction(older, 0) as writing:
             writing.send("a", out, 0, [(b"k", b"older", 5, None)])
             began = flushed_and_then(writing, elsewhere, app)
             with pytest.raises(SupersededError, match="was started again elsewhere"):
@@ -218,7 +221,7 @@ def test_what_the_broker_has_let_through_is_waited_for(
 
 def leave_open(address: str, permit: KafkaPermit, topic: str, written: Event) -> None:
     """Be a worker that is killed in the middle of its transaction."""
-    with KafkaBroker(address) as broker, broker.begin_writing(permit, 0) as writing:
+    with KafkaBroker(address) as broker, broker.begin_task_transaction(permit, 0) as writing:
         writing.send("a", topic, 0, [(b"k", b"open", 5, None)] * 1_000)
         assert writing._producer is not None
         writing._producer.flush()
@@ -268,7 +271,7 @@ def test_a_run_that_the_broker_has_not_heard_of_can_be_begun_again(
 def test_what_is_not_committed_is_taken_back(broker: KafkaBroker, app: str, out: str) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
 
-    with broker.begin_writing(permit, 0) as writing:
+    with broker.begin_task_transaction(permit, 0) as writing:
         writing.send("a", out, 0, [(b"k", b"half", 5, None)])
 
     assert write(broker, permit, 0, out, a=b"whole") == 1

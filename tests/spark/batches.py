@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from headrace import StreamsConfig, Topology
-from headrace.brokers.engine import WrittenRecord
 from headrace.engine.application import Application
 from headrace.engine.identity import Identity
 from headrace.engine.messages import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
@@ -15,6 +14,7 @@ from headrace.engine.plan import make_plan
 from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
 from headrace.partitioning import partition_of
+from headrace.raw_records import RecordToWrite
 from headrace.spark.stages import SparkState
 from headrace.spark.writer import in_order
 from headrace.topology.nodes import SourceNode
@@ -65,7 +65,7 @@ class OverLists(Application):
         """What tasks write with, if they do."""
         return self
 
-    def begin_writing(self, permit: object, batch: int) -> "WritingToLists":
+    def begin_task_transaction(self, permit: object, batch: int) -> "WritingToLists":
         return WritingToLists(permit)
 
 
@@ -74,9 +74,9 @@ class WritingToLists:
 
     def __init__(self, append: Any) -> None:
         self._append = append
-        self._held: list[tuple[str, int | None, Sequence[WrittenRecord]]] = []
+        self._held: list[tuple[str, int | None, Sequence[RecordToWrite]]] = []
 
-    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> int:
+    def send(self, task: str, topic: str, partition: int | None, records: Sequence[RecordToWrite]) -> int:
         self._held.append((topic, partition, records))
         return len(records)
 

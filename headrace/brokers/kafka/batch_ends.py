@@ -12,7 +12,7 @@ from typing import TypeAlias
 from confluent_kafka import IsolationLevel
 from confluent_kafka.admin import OffsetSpec
 
-from headrace.brokers.engine import Offsets
+from headrace.brokers.batches import Offsets
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.ranges import RangeReader

@@ -9,9 +9,9 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
+from headrace.brokers.batches import Offsets
 from headrace.brokers.broker import Produced, TopicInfo, TopicRecord
 from headrace.brokers.checking import check_partition, start_offsets
-from headrace.brokers.engine import Offsets, Row, Run, Written
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.batch_ends import Planner
@@ -23,7 +23,10 @@ from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.runs import Runs, make_topics
 from headrace.brokers.kafka.task_transactions import KafkaPermit, TaskWriters, TaskWriting
 from headrace.brokers.kafka.topics import Topic
+from headrace.brokers.runs import Run
+from headrace.brokers.writing import PartitionRecords
 from headrace.errors import TopicError
+from headrace.raw_records import RawRecord
 
 _VISIBLE_SECONDS = 5.0
 # Whatever the cluster's default is: timestamps belong to the state.
@@ -149,7 +152,7 @@ class KafkaBroker:
         """Return where the next batch ends that begins at these offsets: so many records at most."""
         return self._planner.plan(start, limit)
 
-    def read_rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+    def read_range(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
         """Walk one partition's records from one offset to before another, page by page."""
         return self._ranges.rows(topic, partition, start, end)
 
@@ -188,7 +191,7 @@ class KafkaBroker:
         marker = self._runs.marker(application_id)
         return None if marker is None else (marker.lineage, marker.batch)
 
-    def write_batch(self, run: Run, batch: int, records: Iterable[Written], positions: Offsets) -> bool:
+    def write_batch(self, run: Run, batch: int, records: Iterable[PartitionRecords], positions: Offsets) -> bool:
         """Write a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
         return self._runs.write(run, batch, records, positions, self._partition_count)
 
@@ -196,7 +199,7 @@ class KafkaBroker:
         """Return what tasks need to write where they run."""
         return self._runs.permit(run)
 
-    def begin_writing(self, permit: object, batch: int) -> TaskWriting:
+    def begin_task_transaction(self, permit: object, batch: int) -> TaskWriting:
         """Begin to write what tasks put out in a batch."""
         assert isinstance(permit, KafkaPermit)
         return self._tasks.begin(permit, batch, self._partition_count)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from headrace.brokers.engine import Row
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.transactions import STEP, transaction_ms
 from headrace.errors import StreamsError
+from headrace.raw_records import RawRecord
 
 PARTITIONS = 2
 """Markers are in the first one. The second stays empty: tasks commit the offset 0 there, for no tool to show a lag."""
@@ -116,7 +116,7 @@ class Markers:
         values = [row[3] for row in rows if (row[2] or b"").startswith(task_key(""))]
         return {msgspec.json.decode(value, type=TaskMarker).writer for value in values if value is not None}
 
-    def _uncommitted(self, topic: topics.Topic, start: int, end: int) -> Iterator[Row]:
+    def _uncommitted(self, topic: topics.Topic, start: int, end: int) -> Iterator[RawRecord]:
         return self._rows(topic.name, start, end, **{"isolation.level": "read_uncommitted"})
 
     def _known(self, application_id: str, topic: topics.Topic) -> Marker | None:
@@ -131,7 +131,7 @@ class Markers:
                 return found
             back *= 8
 
-    def _rows(self, topic: str, start: int, end: int, **settings: str) -> Iterator[Row]:
+    def _rows(self, topic: str, start: int, end: int, **settings: str) -> Iterator[RawRecord]:
         reader = RangeReader(self._connection, **settings)
         try:
             for page in reader.rows(topic, 0, start, end):
@@ -140,7 +140,7 @@ class Markers:
             reader.close()
 
 
-def _folded(application_id: str, rows: Iterator[Row]) -> Marker | None:
+def _folded(application_id: str, rows: Iterator[RawRecord]) -> Marker | None:
     """Return the last marker, with what tasks have written since."""
     marker: Marker | None = None
     for _, _, key, value, _, _ in rows:

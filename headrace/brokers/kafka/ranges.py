@@ -8,11 +8,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from headrace.brokers.engine import Row
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.error_messages import UNKNOWN_TOPIC, explained
 from headrace.brokers.kafka.patience import Patience
 from headrace.errors import RecordsGoneError, UnavailableError
+from headrace.raw_records import RawRecord
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 _PAGE = 1_000  # records, with all that is made of them: so few that they stay in the processor's cache
@@ -34,7 +34,7 @@ class RangeReader:
         self._settings = {**_SETTINGS, **settings}
         self._idle: list[tuple[Consumer, Patience]] = []
 
-    def rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+    def rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
         """Walk the records from one offset to before another.
 
         Transactions and compaction leave gaps in the offsets: a stretch is read when its last record has come, or one
@@ -58,7 +58,7 @@ class RangeReader:
                     if cut_short and patience.last is None:  # the broker answers, and has less than it had
                         raise self._gone(topic, partition, start, end) from None
                     raise
-                page: list[Row] = []
+                page: list[RawRecord] = []
                 for message in messages:
                     offset = message.offset()
                     if message.error() is not None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from headrace.brokers.batches import Offsets
 from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import is_whole
-from headrace.brokers.engine import NO_BATCH, Offsets, Run, Written, WrittenRecord
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
@@ -26,7 +26,10 @@ from headrace.brokers.kafka.markers import Marker, Markers, commits_topic
 from headrace.brokers.kafka.membership import join, leave_soon
 from headrace.brokers.kafka.task_transactions import KafkaPermit
 from headrace.brokers.kafka.transactions import STEP, Transactions, superseded
+from headrace.brokers.runs import NO_BATCH, Run
+from headrace.brokers.writing import PartitionRecords
 from headrace.errors import StreamsError, TopicError, UnavailableError
+from headrace.raw_records import RecordToWrite
 
 _NOT_YET = (  # for a moment: the broker has just started, the group has moved, or its last member is to be given up
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -68,7 +71,7 @@ class Runs:
     def is_latest(self, run: Run) -> bool:
         """Tell whether no later run has begun, and the application was not forgotten."""
         known = self.marker(run.application_id)
-        return known is not None and known.run == run.run
+        return known is not None and known.run == run.number
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
@@ -146,14 +149,19 @@ class Runs:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def write(
-        self, run: Run, batch: int, records: Iterable[Written], positions: Offsets, partitions: Callable[[str], int]
+        self,
+        run: Run,
+        batch: int,
+        records: Iterable[PartitionRecords],
+        positions: Offsets,
+        partitions: Callable[[str], int],
     ) -> bool:
         """Say that a batch is in, with the records that no task has written; tell whether that was to be done."""
         if not is_whole(batch, 0):
             raise StreamsError(f"application '{run.application_id}': expected a batch of at least 0, got {batch!r}")
         session = self._sessions.get(run.application_id)
         if session is None:
-            raise StreamsError(f"run {run.run} of application '{run.application_id}' is over: a batch of it failed")
+            raise StreamsError(f"run {run.number} of application '{run.application_id}' is over: a batch of it failed")
         if session.run != run or not (session.exactly_once or self.is_latest(run)):
             raise superseded(run.application_id)
         if batch <= session.marker.batch:
@@ -163,7 +171,7 @@ class Runs:
             read.setdefault(topic, {}).update(places)
         session.group.poll(0)
         try:
-            marker = Marker(run.run, run.lineage, batch, read, changelogs=session.marker.changelogs)
+            marker = Marker(run.number, run.lineage, batch, read, changelogs=session.marker.changelogs)
             self._write(session, marker, list(records), positions, partitions)
         except BaseException:
             self.end(run.application_id)
@@ -174,7 +182,7 @@ class Runs:
         self,
         session: Session,
         marker: Marker,
-        records: Iterable[Written],
+        records: Iterable[PartitionRecords],
         positions: Offsets,
         partitions: Callable[[str], int],
     ) -> None:
@@ -202,7 +210,7 @@ class Runs:
 
     def _mark(self, session: Session, marker: Marker) -> None:
         application_id = session.run.application_id
-        record: WrittenRecord = (application_id.encode(), msgspec.json.encode(marker), int(time.time() * 1000), None)
+        record: RecordToWrite = (application_id.encode(), msgspec.json.encode(marker), int(time.time() * 1000), None)
         session.producer.send(commits_topic(application_id), 0, [record], lambda topic: 1)
 
 

@@ -16,10 +16,11 @@ from uuid import uuid4
 import msgspec
 from confluent_kafka import TopicPartition
 
-from headrace.brokers.engine import Run, WrittenRecord
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.markers import PARTITIONS, TaskMarker, commits_topic, task_key
 from headrace.brokers.kafka.transactions import Transactions
+from headrace.brokers.runs import Run
+from headrace.raw_records import RecordToWrite
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class TaskWriting:
         self._producer: Transactions | None = None
         self._tasks: dict[str, bool] = {}
 
-    def send(self, task: str, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> int:
+    def send(self, task: str, topic: str, partition: int | None, records: Sequence[RecordToWrite]) -> int:
         """Write records of a task, unless an earlier run has; return how many."""
         if task not in self._tasks:
             self._tasks[task] = not self._permit.is_written(task, self._batch)
@@ -131,6 +132,6 @@ class TaskWriting:
         if producer.id is None:
             return
         value = msgspec.json.encode(TaskMarker(run.lineage, self._batch, producer.id))
-        record: WrittenRecord = (task_key(task), value, int(time.time() * 1000), None)
+        record: RecordToWrite = (task_key(task), value, int(time.time() * 1000), None)
         with producer.explaining():
             producer.send(commits_topic(run.application_id), 0, [record], self._partitions)

@@ -17,12 +17,12 @@ from typing import Any, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from headrace.brokers.engine import WrittenRecord, WrittenRecords
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.error_messages import UNKNOWN_TOPIC, explained, explained_in_batch, no_answer
 from headrace.brokers.kafka.patience import Patience, answered
 from headrace.brokers.kafka.settings import number
 from headrace.errors import StreamsError, SupersededError, TopicError, UnavailableError
+from headrace.raw_records import RecordColumns, RecordToWrite
 
 _OFFSETS_SECONDS = 10.0
 """How long the broker may take to commit offsets."""
@@ -108,11 +108,11 @@ class Transactions:
         self,
         topic: str,
         partition: int | None,
-        records: Sequence[WrittenRecord],
+        records: Sequence[RecordToWrite],
         partitions: Callable[[str], int],
     ) -> None:
         """Write records to a topic partition; without a partition the keys decide, or those without come in turn."""
-        rows = WrittenRecords.of(records)
+        rows = RecordColumns.of(records)
         if not all(rows.timestamps):
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
@@ -137,7 +137,7 @@ class Transactions:
                 raise
 
     def _produce(
-        self, topic: str, rows: WrittenRecords, piece: slice, keys: Iterator[bytes | None], to: int | Sequence[int]
+        self, topic: str, rows: RecordColumns, piece: slice, keys: Iterator[bytes | None], to: int | Sequence[int]
     ) -> None:
         """Give a piece of the records to the client, whose call is most of what writing takes.
 

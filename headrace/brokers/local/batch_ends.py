@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import Any
 
+from headrace.brokers.batches import Offsets
 from headrace.brokers.checking import is_whole, start_offsets
-from headrace.brokers.engine import Offsets
 from headrace.brokers.local.file import LogFile
 from headrace.brokers.local.topics import Topic, find_topic
 from headrace.errors import ConfigError

@@ -12,13 +12,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from headrace.brokers.batches import Offsets
 from headrace.brokers.broker import Produced, TopicInfo, TopicRecord
 from headrace.brokers.checking import check_partition, start_offsets
-from headrace.brokers.engine import Offsets, Row, Run, Writing, Written
 from headrace.brokers.local import batch_ends, reading, runs, topics, writing
 from headrace.brokers.local.file import LogFile
 from headrace.brokers.local.topics import Topic, end_offsets, find_topic
+from headrace.brokers.runs import Run
+from headrace.brokers.writing import PartitionRecords, TaskTransaction
 from headrace.errors import StreamsError
+from headrace.raw_records import RawRecord
 
 _POLL_SECONDS = 0.05
 
@@ -124,9 +127,9 @@ class LocalBroker:
         """Return where the next batch ends that begins at these offsets: so many records at most."""
         return batch_ends.plan_batch(self._file, start, limit)
 
-    def read_rows(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+    def read_range(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
         """Walk one partition's records from one offset to before another, page by page."""
-        return reading.read_rows(self._file, topic, partition, start, end)
+        return reading.read_range(self._file, topic, partition, start, end)
 
     def begin_run(
         self,
@@ -151,14 +154,14 @@ class LocalBroker:
         """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
         return runs.last_batch(self._file, application_id)
 
-    def write_batch(self, run: Run, batch: int, records: Iterable[Written], positions: Offsets) -> bool:
+    def write_batch(self, run: Run, batch: int, records: Iterable[PartitionRecords], positions: Offsets) -> bool:
         """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
         return runs.write_batch(self._file, self._turns, run, batch, records, positions)
 
     def permit(self, run: Run) -> None:
         """Return None: a file has one writer at a time."""
 
-    def begin_writing(self, permit: object, batch: int) -> Writing:
+    def begin_task_transaction(self, permit: object, batch: int) -> TaskTransaction:
         """Raise: there is no permit for that."""
         raise StreamsError(f"{self.address}: only the process that began a run writes its batches")
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from headrace.brokers.checking import check_partition
-from headrace.brokers.engine import Row
 from headrace.brokers.local.file import LogFile
 from headrace.brokers.local.topics import Topic, deleted, find_topic
+from headrace.raw_records import RawRecord
 
 PAGE_ROWS = 20_000
 PAGE_BYTES = 4 << 20
@@ -24,14 +24,14 @@ _decode_headers = msgspec.msgpack.Decoder(list[tuple[str, bytes]]).decode
 _key, _value, _headers = itemgetter(2), itemgetter(3), itemgetter(4)
 
 
-def read_rows(file: LogFile, topic: str, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+def read_range(file: LogFile, topic: str, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
     """Walk one partition's records from one offset to before another, page by page."""
     found = find_topic(file, topic)
     check_partition(topic, partition, found.partitions)
     return pages(file, found, partition, start, end)
 
 
-def pages(file: LogFile, topic: Topic, partition: int, start: int, end: int) -> Iterator[list[Row]]:
+def pages(file: LogFile, topic: Topic, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
     """Walk records page by page; raise a TopicError when the topic is gone."""
     # A statement for each page: nothing is locked, and no state of the file kept alive, while a page is worked on.
     while start < end:

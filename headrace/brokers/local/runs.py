@@ -5,11 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from headrace.brokers.batches import Offsets
 from headrace.brokers.checking import LATEST, check_record, is_whole, stored_headers
-from headrace.brokers.engine import NO_BATCH, Offsets, Run, Written, WrittenRecord
 from headrace.brokers.local.file import LogFile
 from headrace.brokers.local.writing import AT_ONCE, Appender, Columns
+from headrace.brokers.runs import NO_BATCH, Run
+from headrace.brokers.writing import PartitionRecords
 from headrace.errors import StreamsError, SupersededError
+from headrace.raw_records import RecordToWrite
 
 _BYTES: frozenset[type] = frozenset([bytes, type(None)])
 _INT: frozenset[type] = frozenset([int])
@@ -70,7 +73,7 @@ def forget_application(file: LogFile, application_id: str) -> None:
 
 
 def write_batch(
-    file: LogFile, turns: dict[int, int], run: Run, batch: int, records: Iterable[Written], kept: Offsets
+    file: LogFile, turns: dict[int, int], run: Run, batch: int, records: Iterable[PartitionRecords], kept: Offsets
 ) -> bool:
     """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
     if not is_whole(batch, 0):
@@ -104,16 +107,16 @@ def _check_latest(file: LogFile, run: Run) -> None:
     latest = run_number(file, run.application_id)
     if latest == 0:
         raise SupersededError(
-            f"application '{run.application_id}' was forgotten (this is run {run.run}): this one stops"
+            f"application '{run.application_id}' was forgotten (this is run {run.number}): this one stops"
         )
-    if latest != run.run:
+    if latest != run.number:
         raise SupersededError(
-            f"application '{run.application_id}' was started again elsewhere (run {latest}, this is run {run.run}): "
+            f"application '{run.application_id}' was started again elsewhere (run {latest}, this is run {run.number}): "
             "this one stops"
         )
 
 
-def _append(appender: Appender, topic: str, partition: int | None, records: Sequence[WrittenRecord]) -> None:
+def _append(appender: Appender, topic: str, partition: int | None, records: Sequence[RecordToWrite]) -> None:
     """Append records, at least one, to a topic."""
     appender.topic(topic)
     keys, values, timestamps, headers = zip(*records)

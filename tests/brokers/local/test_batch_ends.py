@@ -40,7 +40,7 @@ def merged(broker: LocalBroker, start: Ends, end: Ends) -> list[tuple[str, int, 
     queues = [
         [
             (timestamp, sequence, topic, partition, offset)
-            for page in broker.read_rows(topic, partition, begin, end[topic][partition])
+            for page in broker.read_range(topic, partition, begin, end[topic][partition])
             for offset, timestamp, _, _, _, sequence in page
         ]
         for topic, begins in start.items()

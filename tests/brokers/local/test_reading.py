@@ -15,7 +15,7 @@ from headrace.errors import TopicError
 
 
 def rows(broker: LocalBroker, start: int, end: int, topic: str = "lines", partition: int = 0) -> list[Any]:
-    return [row for page in broker.read_rows(topic, partition, start, end) for row in page]
+    return [row for page in broker.read_range(topic, partition, start, end) for row in page]
 
 
 @pytest.fixture
@@ -48,14 +48,14 @@ def test_the_range_is_that_of_the_offsets(broker: LocalBroker) -> None:
 def test_a_page_has_so_many_rows(lines: LocalBroker) -> None:
     lines.produce("lines", [(None, b"%d" % n) for n in range(2 * PAGE_ROWS + 1)])
 
-    pages = list(lines.read_rows("lines", 0, 0, 2 * PAGE_ROWS + 1))
+    pages = list(lines.read_range("lines", 0, 0, 2 * PAGE_ROWS + 1))
 
     assert [len(page) for page in pages] == [PAGE_ROWS, PAGE_ROWS, 1]
     assert [row[3] for page in pages for row in page] == [b"%d" % n for n in range(2 * PAGE_ROWS + 1)]
 
 
 def sizes(broker: LocalBroker, end: int) -> list[int]:
-    pages = list(broker.read_rows("lines", 0, 0, end))
+    pages = list(broker.read_range("lines", 0, 0, end))
     assert [row[0] for page in pages for row in page] == list(range(end))
     return [sum(len(row[2] or b"") + len(row[3] or b"") for row in page) for page in pages]
 
@@ -95,7 +95,7 @@ def test_gaps_are_passed(broker: LocalBroker) -> None:
 
 def test_nothing_is_locked_while_a_page_is_worked_on(lines: LocalBroker, path: Path) -> None:
     lines.produce("lines", [(None, b"")] * (PAGE_ROWS + 1))
-    pages = lines.read_rows("lines", 0, 0, PAGE_ROWS + 1)
+    pages = lines.read_range("lines", 0, 0, PAGE_ROWS + 1)
     next(pages)
 
     other = sqlite3.connect(path, timeout=0)
@@ -109,7 +109,7 @@ def test_nothing_is_locked_while_a_page_is_worked_on(lines: LocalBroker, path: P
 def test_a_topic_that_is_deleted_meanwhile_is_an_error(lines: LocalBroker, again: bool) -> None:
     lines.produce("lines", [(None, b"")] * 10)
     with patch.object(reading, "PAGE_ROWS", 5):
-        pages = lines.read_rows("lines", 0, 0, 10)
+        pages = lines.read_range("lines", 0, 0, 10)
         next(pages)
         lines.delete_topic("lines")
         if again:
@@ -124,7 +124,7 @@ def test_retention_meanwhile_is_none(broker: LocalBroker) -> None:
     broker.create_topic("lines", retention_ms=0)
     broker.produce("lines", [(None, b"", n) for n in range(10)])
     with patch.object(reading, "PAGE_ROWS", 5):
-        pages = broker.read_rows("lines", 0, 0, 10)
+        pages = broker.read_range("lines", 0, 0, 10)
         next(pages)
         broker.clean("lines")
 
@@ -133,9 +133,9 @@ def test_retention_meanwhile_is_none(broker: LocalBroker) -> None:
 
 def test_wrong_places_are_refused_at_the_call(lines: LocalBroker) -> None:
     with pytest.raises(TopicError, match="there is no topic 'nope'"):
-        lines.read_rows("nope", 0, 0, 1)
+        lines.read_range("nope", 0, 0, 1)
     with pytest.raises(TopicError, match="topic 'lines': expected a partition from 0 to 0, got 1"):
-        lines.read_rows("lines", 1, 0, 1)
+        lines.read_range("lines", 1, 0, 1)
 
 
 def test_the_sequence_is_the_order_of_appending_over_all_topics(broker: LocalBroker) -> None:

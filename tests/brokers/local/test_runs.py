@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from headrace.brokers import LocalBroker
-from headrace.brokers.engine import Run, Written
+from headrace.brokers.runs import Run
+from headrace.brokers.writing import PartitionRecords
 from headrace.errors import StreamsError, TopicError
 
 
@@ -16,7 +17,7 @@ def out(broker: LocalBroker) -> LocalBroker:
     return broker
 
 
-def row(value: bytes, topic: str = "out", partition: int | None = None) -> Written:
+def row(value: bytes, topic: str = "out", partition: int | None = None) -> PartitionRecords:
     return topic, partition, [(b"k", value, 0, None)]
 
 
@@ -131,7 +132,7 @@ def test_a_run_of_before_is_refused_by_an_application_made_anew(out: LocalBroker
 
     again = out.begin_run("app", "x")
 
-    assert again.run > before.run
+    assert again.number > before.number
     with pytest.raises(StreamsError, match="run 3, this is run 2"):
         out.write_batch(before, 0, [row(b"before")], {})
     assert out.write_batch(again, 0, [row(b"again")], {}) is True
@@ -162,7 +163,9 @@ def test_a_given_partition_wins_over_the_key(out: LocalBroker) -> None:
 def test_records_of_several_topics_keep_their_order(broker: LocalBroker) -> None:
     broker.ensure_topics({"a": 1, "b": 2, "c": 1})
     headers = [("h", b"1")]
-    work: list[Written] = [("abc"[n % 3], None, [(b"k", b"%d" % n, n, headers if n == 4 else None)]) for n in range(9)]
+    work: list[PartitionRecords] = [
+        ("abc"[n % 3], None, [(b"k", b"%d" % n, n, headers if n == 4 else None)]) for n in range(9)
+    ]
 
     broker.write_batch(broker.begin_run("app", ""), 0, work, {})
 
@@ -221,7 +224,7 @@ def test_one_wrong_record_and_nothing_is_written(out: LocalBroker, wrong: Any, m
 
     assert (values(out), out.last_batch("app"), out.positions("app")) == ([], ("x", -1), {})
     assert out.write_batch(run, 0, [row(b"right")], {}) is True
-    assert [page[0][5] for page in out.read_rows("out", *next(found(out)))] == [0]
+    assert [page[0][5] for page in out.read_range("out", *next(found(out)))] == [0]
 
 
 def found(broker: LocalBroker) -> Any:
