@@ -19,7 +19,7 @@ import time
 from benchmarks.topologies import MORE_WORK, WORK, Build, topics_of, topology
 from headrace import StreamsConfig
 from headrace.raw_records import RawRecord
-from headrace.task.garbage_collection import collector_paused
+from headrace.task.garbage_collection import collection_paused
 from headrace.task.lanes import Lane
 from headrace.task.task import Task
 
@@ -58,7 +58,7 @@ def run(build: Build, records: dict[str, list[RawRecord]], cache_bytes: int = 0)
     config = StreamsConfig(application_id="bench", statestore_cache_max_bytes=cache_bytes)
     made = topology(build)
     task = Task(made, made.sub_topologies()[0], config)
-    with collector_paused():
+    with collection_paused():
         started = time.process_time()
         task.process_lanes([Lane.of_source(topic, 0, batch) for topic, batch in records.items()])
         task.commit()

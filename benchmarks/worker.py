@@ -32,7 +32,7 @@ from headrace.engine.plan import make_plan
 from headrace.engine.state_log import Head
 from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
-from headrace.task.garbage_collection import collect_when_asked, collector_paused
+from headrace.task.garbage_collection import collect_when_asked, collection_paused
 
 SINK = "out"
 
@@ -98,7 +98,7 @@ class Worker:
         return took / (end - begin) * 1e6
 
     def _stateful(self, stretches: list[Stretch]) -> list[Block]:
-        with collector_paused():
+        with collection_paused():
             task = StatefulTask(self._application, self._task, self._state, self._batch)
             return [block for _, block in (*task.run(stretches), *task.finish())]
 

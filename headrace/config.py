@@ -18,8 +18,8 @@ from headrace.errors import ConfigError, HeadraceError
 from headrace.handlers import Handler, LogAndContinue, LogAndFail
 from headrace.properties import SECRET, settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
-from headrace.serdes.incomplete import Deferred
-from headrace.serdes.renamed_topic import Renaming
+from headrace.serdes.incomplete import IncompleteSerde
+from headrace.serdes.renamed_topic import RenamedTopic
 from headrace.topology.timestamps import (
     FailOnInvalidTimestamp,
     LogAndSkipOnInvalidTimestamp,
@@ -64,10 +64,10 @@ _JAVA_HANDLERS: dict[str, Any] = {
 }
 
 
-class Named(dict[str, Any]):
+class ForeignSettings(dict[str, Any]):
     """Settings of Spark or of Kafka's clients; shows no secrets.
 
-    >>> Named({"security.protocol": "SSL", "ssl.key.password": "abc"})
+    >>> ForeignSettings({"security.protocol": "SSL", "ssl.key.password": "abc"})
     {'security.protocol': 'SSL', 'ssl.key.password': '****'}
     """
 
@@ -82,8 +82,8 @@ class Named(dict[str, Any]):
         return _named_again, (cloudpickle.dumps(dict(self)),)  # type: ignore[no-untyped-call]
 
 
-def _named_again(data: bytes) -> Named:
-    return Named(_unpickled(data))
+def _named_again(data: bytes) -> ForeignSettings:
+    return ForeignSettings(_unpickled(data))
 
 
 @cache
@@ -178,13 +178,13 @@ class StreamsConfig(BaseSettings):
         """
         if serde is None:
             serde = self.default_key_serde if part == "key" else self.default_value_serde
-        if isinstance(serde, Deferred):
+        if isinstance(serde, IncompleteSerde):
             serde = serde.build(self.serde)
         return serde.for_keys() if part == "key" else serde
 
     def store_serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
         """Return the serde of a store: the topic it sees is the store's changelog, as in Kafka Streams."""
-        return Renaming(self.serde(serde, part), f"{self.application_id}-", "-changelog")
+        return RenamedTopic(self.serde(serde, part), f"{self.application_id}-", "-changelog")
 
     @field_validator("application_id")
     @classmethod
@@ -252,7 +252,7 @@ class StreamsConfig(BaseSettings):
 
     @field_validator("spark", mode="plain")
     @classmethod
-    def _check_spark(cls, value: Any) -> Named:
+    def _check_spark(cls, value: Any) -> ForeignSettings:
         settings = _named(value, _EXAMPLES["spark"], functions=False)
         for name in settings:
             if not name.startswith("spark."):
@@ -261,7 +261,7 @@ class StreamsConfig(BaseSettings):
 
     @field_validator("kafka", mode="plain")
     @classmethod
-    def _check_kafka(cls, value: Any) -> Named:
+    def _check_kafka(cls, value: Any) -> ForeignSettings:
         settings = _named(value, _EXAMPLES["kafka"], functions=True)
         for name in settings:
             if name in _SET_BY:
@@ -307,7 +307,7 @@ def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> 
     raise ValueError(f"expected a function, or one of {', '.join(known)}")
 
 
-def _named(value: Any, example: str, *, functions: bool) -> Named:
+def _named(value: Any, example: str, *, functions: bool) -> ForeignSettings:
     """Return the settings, checked."""
     if isinstance(value, str):
         raise ValueError(f"expected a JSON object such as {example}")
@@ -320,7 +320,7 @@ def _named(value: Any, example: str, *, functions: bool) -> Named:
             # What is in it may be a secret, whatever the name is.
             kind = type(setting).__name__
             raise ValueError(f"expected a text, a number or a boolean for each name, got {kind} for '{name}'")
-    return Named(value)
+    return ForeignSettings(value)
 
 
 def _explain(problem: Any) -> str:

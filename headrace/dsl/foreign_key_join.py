@@ -24,7 +24,7 @@ from headrace.operators.foreign_key import (
     response_partition,
 )
 from headrace.serdes import Bytes, Serde
-from headrace.serdes.incomplete import Deferred
+from headrace.serdes.incomplete import IncompleteSerde
 from headrace.state.builders import Stores
 from headrace.topology.topology import Topology
 
@@ -133,7 +133,7 @@ class _Names:
 
 
 def _deferred(make: Callable[[Serde[Any]], Serde[Any]], inner: Serde[Any] | None, part: str) -> Serde[Any]:
-    return Deferred(lambda fill_in: make(fill_in(inner, part)), f"{make.__name__}({inner!r})")
+    return IncompleteSerde(lambda fill_in: make(fill_in(inner, part)), f"{make.__name__}({inner!r})")
 
 
 def _key_first(foreign_key: Callable[..., Any]) -> Callable[[Any, Any], Any]:

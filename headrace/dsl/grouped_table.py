@@ -14,7 +14,7 @@ from headrace.dsl.table_steps import AggregateTable
 from headrace.operators.getters import StoreGetter
 from headrace.operators.table_aggregate import ChangeSerde, TableAggregate
 from headrace.serdes import Long, Serde
-from headrace.serdes.incomplete import Deferred
+from headrace.serdes.incomplete import IncompleteSerde
 from headrace.topology.arguments import check_function
 from headrace.topology.topology import Topology
 
@@ -139,7 +139,7 @@ class GroupedTable(Generic[K, V]):
         step = graph.new_name(prefix, name)
         if not self._repartitions or self.group_name is None:
             inner = self.value_serde
-            changes = Deferred(lambda fill_in: ChangeSerde(fill_in(inner, "value")), f"ChangeSerde({inner!r})")
+            changes = IncompleteSerde(lambda fill_in: ChangeSerde(fill_in(inner, "value")), f"ChangeSerde({inner!r})")
             topic = f"{self.group_name or store}-repartition"
             node = table_repartition_node(topic, sink, source, self.key_serde, changes)
             self._repartitions[:] = [graph.add(node, self.node)]

@@ -25,7 +25,7 @@ from headrace.records import Windowed
 from headrace.serdes import Serde
 from headrace.serdes import SessionWindowed as SessionWindowedSerde
 from headrace.serdes import Windowed as WindowedSerde
-from headrace.serdes.incomplete import Deferred
+from headrace.serdes.incomplete import IncompleteSerde
 from headrace.topology.arguments import check_function
 from headrace.topology.nodes import Operator
 
@@ -321,12 +321,12 @@ def window_operator(
 
 def windowed_serde(inner: Serde[Any] | None, size: int) -> Serde[Any]:
     """Return the serde of keys with a window of that size."""
-    return Deferred(lambda fill_in: WindowedSerde(fill_in(inner, "key"), size), f"Windowed({inner!r}, {size})")
+    return IncompleteSerde(lambda fill_in: WindowedSerde(fill_in(inner, "key"), size), f"Windowed({inner!r}, {size})")
 
 
 def session_serde(inner: Serde[Any] | None) -> Serde[Any]:
     """Return the serde of keys with a session."""
-    return Deferred(lambda fill_in: SessionWindowedSerde(fill_in(inner, "key")), f"SessionWindowed({inner!r})")
+    return IncompleteSerde(lambda fill_in: SessionWindowedSerde(fill_in(inner, "key")), f"SessionWindowed({inner!r})")
 
 
 def fold_of(reducer: Callable[[Any, Any], Any]) -> Fold:

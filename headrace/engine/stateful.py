@@ -24,9 +24,9 @@ from headrace.raw_records import RecordColumns
 from headrace.state.builders import Store
 from headrace.state.image import Changes, Image
 from headrace.state.lmdb_image import LmdbImage
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 from headrace.state.versioned import VersionedStore
-from headrace.task.garbage_collection import collector_paused, keep_memory, sample
+from headrace.task.garbage_collection import collection_paused, keep_memory, sample
 from headrace.task.group import TaskGroup
 from headrace.task.lanes import Causes
 from headrace.task.task import Task
@@ -49,7 +49,7 @@ class StatefulTask:
     def run(self, blocks: Sequence[ForTask]) -> list[tuple[int, Block]]:
         """Process its records, and all that follows from them without state; return what is for other tasks."""
         try:
-            with collector_paused():
+            with collection_paused():
                 return self._run(blocks)
         except Exception as error:
             return self._fail(error)
@@ -59,7 +59,7 @@ class StatefulTask:
         if self._numbers is None:
             return []
         try:
-            with collector_paused(), self._outgoing as outgoing:
+            with collection_paused(), self._outgoing as outgoing:
                 outgoing.commit()
         except Exception as error:
             return self._fail(error)
@@ -154,7 +154,9 @@ class _Parts:
         for sub, partition in (*self._globals, *self._ordinary):
             for name in sub.stores:
                 view = self._view(sub, partition)
-                self._application.topology.stores[name].make(name, self._application.config.store_serde, view, Cells())
+                self._application.topology.stores[name].make(
+                    name, self._application.config.store_serde, view, SmallState()
+                )
                 self._opened.update(dict.fromkeys(view.opened))
 
     def build(self, cells: Mapping[str, dict[str, Any]]) -> Task | TaskGroup:

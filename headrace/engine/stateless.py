@@ -11,7 +11,7 @@ from headrace.engine.crash import crash_point
 from headrace.engine.messages import Block, Input, Report, Stretch, lanes_of
 from headrace.engine.plan import Unit
 from headrace.engine.routing import FOR_THE_WRITER
-from headrace.task.garbage_collection import collector_paused
+from headrace.task.garbage_collection import collection_paused
 from headrace.task.lanes import Causes, Lane
 from headrace.task.task import Task
 
@@ -113,7 +113,7 @@ class StatelessStage:
         """Process what a task reads: of one stretch page by page, of several all together, in the order of time."""
         now = stretches[0].now
         try:
-            with collector_paused():
+            with collection_paused():
                 for process in self._turns(stretches):
                     started = perf_counter() - self._inputs.numbers["source_seconds"]
                     sent = self._tasks.run(number, now, process)

@@ -11,7 +11,7 @@ FillIn: TypeAlias = Callable[[Serde[Any] | None, str], Serde[Any]]
 """Returns a serde, or the configured default for None; the second argument is "key" or "value"."""
 
 
-class Deferred(Serde[Any]):
+class IncompleteSerde(Serde[Any]):
     """Stands for a serde made of others that may be left to the configured defaults."""
 
     def __init__(self, build: Callable[[FillIn], Serde[Any]], name: str) -> None:

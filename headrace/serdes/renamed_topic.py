@@ -11,11 +11,11 @@ from headrace.serdes.base import Serde
 T = TypeVar("T")
 
 
-class Renaming(Serde[T]):
+class RenamedTopic(Serde[T]):
     """Put something before and after the topic's name; the schemas of a registry stand under it.
 
     >>> topics = Serde(lambda topic, value: topic.encode(), bytes.decode)
-    >>> Renaming(topics, "shop-", "-changelog").serialize("orders", 7)
+    >>> RenamedTopic(topics, "shop-", "-changelog").serialize("orders", 7)
     b'shop-orders-changelog'
     """
 

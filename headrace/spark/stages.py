@@ -20,7 +20,7 @@ from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
 from headrace.errors import StreamsError
 from headrace.spark.reader import batch_of
-from headrace.task.garbage_collection import collect_when_asked, collector_paused
+from headrace.task.garbage_collection import collect_when_asked, collection_paused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -130,7 +130,7 @@ class TaskProcessor(StatefulProcessor):
             for block in data:
                 yield Row(task=number, block=block)
             return
-        with collector_paused():  # until what is made for others is gone again
+        with collection_paused():  # until what is made for others is gone again
             blocks = [decode(block) for block in data]
             if any(isinstance(block, Failure) for block in blocks):
                 return  # some of its records are missing, and the batch will not be

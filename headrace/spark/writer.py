@@ -17,7 +17,7 @@ from headrace.engine.application import Application
 from headrace.engine.crash import crash_point
 from headrace.engine.messages import Failure, Output, Report, causes_of, decode, lane_order, unpack_failure
 from headrace.engine.metrics import Metrics
-from headrace.task.garbage_collection import collector_paused
+from headrace.task.garbage_collection import collection_paused
 from headrace.task.lanes import merge_order, taken_in
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Writer:
         started = time.perf_counter()
         blocks = rows.toArrow().column("block").to_pylist()
         ran = time.perf_counter()
-        with collector_paused():  # until all that the batch has made is gone again
+        with collection_paused():  # until all that the batch has made is gone again
             reports, positions, written = self._commit(blocks, batch)
         self._metrics.add_batch(reports, positions, ran - started, time.perf_counter() - ran, written)
         crash_point("before-commit-log")

@@ -14,7 +14,7 @@ from headrace.serdes import Serde, as_serde
 from headrace.state.image import Image
 from headrace.state.key_value import KeyValueStore
 from headrace.state.session import SessionStore
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 from headrace.state.suppress_buffer import SuppressBuffer
 from headrace.state.unmatched_records import UnmatchedStore
 from headrace.state.versioned import VersionedStore
@@ -30,7 +30,7 @@ Store: TypeAlias = (
     | SuppressBuffer
     | UnmatchedStore
 )
-Make: TypeAlias = Callable[[str, Callable[[Serde[Any] | None, str], Serde[Any]], Image, Cells], Store]
+Make: TypeAlias = Callable[[str, Callable[[Serde[Any] | None, str], Serde[Any]], Image, SmallState], Store]
 """Makes a store from its name, a function that fills in default serdes ("key" or "value"), an image and cells."""
 
 
@@ -98,7 +98,7 @@ class Stores:
         """
         keys, values = _optional(key_serde), _optional(value_serde)
 
-        def make(name: str, serde: Any, image: Image, cells: Cells) -> Store:
+        def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
             return KeyValueStore(name, serde(keys, "key"), serde(values, "value"), image, timestamped=timestamped)
 
         kind = "timestamped-key-value" if timestamped else "key-value"
@@ -142,7 +142,7 @@ class Stores:
                 f"store '{name}': the retention ({kept} ms) must be at least the window size ({size} ms)"
             )
 
-        def make(name: str, serde: Any, image: Image, cells: Cells) -> Store:
+        def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
             return WindowStore(
                 name,
                 serde(keys, "key"),
@@ -193,7 +193,7 @@ class Stores:
         keys, values = _optional(key_serde), _optional(value_serde)
         kept = milliseconds(retention, "retention")
 
-        def make(name: str, serde: Any, image: Image, cells: Cells) -> Store:
+        def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
             return SessionStore(
                 name,
                 serde(keys, "key"),
@@ -234,7 +234,7 @@ class Stores:
         keys, values = _optional(key_serde), _optional(value_serde)
         history = milliseconds(history_retention, "history_retention")
 
-        def make(name: str, serde: Any, image: Image, cells: Cells) -> Store:
+        def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
             return VersionedStore(
                 name, serde(keys, "key"), serde(values, "value"), image, cells, history_retention=history
             )
@@ -248,7 +248,7 @@ def suppress_buffer(
 ) -> StoreBuilder:
     """Describe the buffer of a suppress."""
 
-    def make(name: str, serde: Any, image: Image, cells: Cells) -> Store:
+    def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
         return SuppressBuffer(
             name, serde(key_serde, "key"), serde(value_serde, "value"), image, cells, count_bytes=count_bytes
         )
@@ -261,7 +261,7 @@ def unmatched_store(
 ) -> StoreBuilder:
     """Describe the store of a left or outer join's records without a match."""
 
-    def make(name: str, serde: Any, image: Image, cells: Cells) -> Store:
+    def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
         return UnmatchedStore(
             name, serde(key_serde, "key"), serde(left_serde, "value"), serde(right_serde, "value"), image, cells
         )

@@ -11,7 +11,7 @@ from headrace.serdes import Serde
 from headrace.state.codec import key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -41,7 +41,7 @@ class SessionStore(Generic[K, V]):
         key_serde: Serde[Any],
         value_serde: Serde[Any],
         image: Image,
-        cells: Cells,
+        cells: SmallState,
         *,
         retention: int,
         keep_oldest: bool = False,

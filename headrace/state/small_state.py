@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 
-class Cells:
+class SmallState:
     """Hand out cells by name: a cell is a list of one element, the cheapest thing a closure can change.
 
-    >>> cells = Cells({"count/stream_time": 7})
-    >>> cell = cells.cell("count/stream_time", -1)
+    >>> state = SmallState({"count/stream_time": 7})
+    >>> cell = state.cell("count/stream_time", -1)
     >>> cell[0] += 1
-    >>> cells.values()
+    >>> state.values()
     {'count/stream_time': 8}
     """
 

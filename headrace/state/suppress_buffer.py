@@ -13,7 +13,7 @@ from headrace.serdes import Serde
 from headrace.state.codec import Codec, key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 
 _TIME = struct.Struct(">q")
 _NOWHERE = _TIME.pack((1 << 63) - 1)
@@ -22,7 +22,7 @@ _ENTRY_OVERHEAD = 8
 _CONTEXT_OVERHEAD = 8 + 8 + 4
 
 
-class Buffered(NamedTuple):
+class BufferedUpdate(NamedTuple):
     """An update that waits; values are as the codec keeps them."""
 
     new: Any
@@ -44,7 +44,7 @@ class SuppressBuffer:
         key_serde: Serde[Any],
         value_serde: Serde[Any],
         image: Image,
-        cells: Cells,
+        cells: SmallState,
         *,
         count_bytes: bool = False,
     ) -> None:
@@ -96,7 +96,7 @@ class SuppressBuffer:
         first_due = self._due.get(raw)
         if first_due is None:
             place = _TIME.pack(due) + raw
-            entry = Buffered(frozen_new, frozen_old, frozen_old, timestamp, headers, topic, partition, offset)
+            entry = BufferedUpdate(frozen_new, frozen_old, frozen_old, timestamp, headers, topic, partition, offset)
             self._due.put(raw, due)
             self._records[0] += 1
             if place < self._next[0]:
@@ -104,14 +104,14 @@ class SuppressBuffer:
         else:
             place = _TIME.pack(first_due) + raw
             before = self._entries.get(place)
-            entry = Buffered(frozen_new, frozen_old, before.prior, timestamp, headers, topic, partition, offset)
+            entry = BufferedUpdate(frozen_new, frozen_old, before.prior, timestamp, headers, topic, partition, offset)
             if self._count_bytes:
                 self._bytes[0] -= self._size(raw, before)
         self._entries.put(place, entry)
         if self._count_bytes:
             self._bytes[0] += self._size(raw, entry)
 
-    def take_while(self, wanted: Callable[[], bool]) -> Iterator[tuple[Any, Any, Any, Buffered]]:
+    def take_while(self, wanted: Callable[[], bool]) -> Iterator[tuple[Any, Any, Any, BufferedUpdate]]:
         """Take the entries that are due first, as long as more are wanted: key, new and old value, and the entry."""
         if not wanted():
             return
@@ -144,7 +144,7 @@ class SuppressBuffer:
     def _thaw(self, value: Any) -> Any:
         return value if value is None or self._codec.thaw is None else self._codec.thaw(value)
 
-    def _size(self, key: bytes, entry: Buffered) -> int:
+    def _size(self, key: bytes, entry: BufferedUpdate) -> int:
         def length(value: Any) -> int:
             return 0 if value is None else len(self._codec.encode(value))
 
@@ -155,7 +155,7 @@ class SuppressBuffer:
         return _ENTRY_OVERHEAD + len(key) + values + _CONTEXT_OVERHEAD + len(entry.topic) + headers
 
 
-def _entry_codec(codec: Codec) -> tuple[Callable[[Buffered], bytes], Callable[[bytes], Buffered]]:
+def _entry_codec(codec: Codec) -> tuple[Callable[[BufferedUpdate], bytes], Callable[[bytes], BufferedUpdate]]:
     encoder, decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder()
 
     def to_bytes(value: Any) -> bytes | None:
@@ -164,13 +164,13 @@ def _entry_codec(codec: Codec) -> tuple[Callable[[Buffered], bytes], Callable[[b
     def from_bytes(data: bytes | None) -> Any:
         return None if data is None else codec.decode(data)
 
-    def encode(entry: Buffered) -> bytes:
+    def encode(entry: BufferedUpdate) -> bytes:
         new, old, prior, *record = entry
         return encoder.encode((to_bytes(new), to_bytes(old), to_bytes(prior), *record))
 
-    def decode(data: bytes) -> Buffered:
+    def decode(data: bytes) -> BufferedUpdate:
         new, old, prior, timestamp, headers, *place = decoder.decode(data)
         pairs = [(name, value) for name, value in headers]
-        return Buffered(from_bytes(new), from_bytes(old), from_bytes(prior), timestamp, pairs, *place)
+        return BufferedUpdate(from_bytes(new), from_bytes(old), from_bytes(prior), timestamp, pairs, *place)
 
     return encode, decode

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from headrace.serdes import Serde
-from headrace.serdes.renamed_topic import Renaming
+from headrace.serdes.renamed_topic import RenamedTopic
 from headrace.state.codec import Codec, key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 
 _PLACE = struct.Struct(">qB")
 _NEVER = (1 << 63) - 1
@@ -31,13 +31,13 @@ class UnmatchedStore:
         left_serde: Serde[Any],
         right_serde: Serde[Any],
         image: Image,
-        cells: Cells,
+        cells: SmallState,
     ) -> None:
         self.name = name
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
         self._decode_key = key_serde.decoder(name)
         # Two topics, so that the two schemas do not come under one subject of a registry.
-        right, left = Renaming(right_serde, after="-right"), Renaming(left_serde, after="-left")
+        right, left = RenamedTopic(right_serde, after="-right"), RenamedTopic(left_serde, after="-left")
         self._codecs = (plain_codec(name, right), plain_codec(name, left))
         encode, decode = _entry_codec(self._codecs)
         self._overlay = Overlay(image.space(name), encode, decode)

@@ -12,7 +12,7 @@ from headrace.serdes import Serde
 from headrace.state.codec import Codec, key_encoder, plain_codec
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import Overlay
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -52,7 +52,7 @@ class VersionedStore(Generic[K, V]):
         key_serde: Serde[Any],
         value_serde: Serde[Any],
         image: Image,
-        cells: Cells,
+        cells: SmallState,
         *,
         history_retention: int,
     ) -> None:

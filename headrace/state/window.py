@@ -11,7 +11,7 @@ from headrace.serdes import Serde
 from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, with_timestamp
 from headrace.state.image import Changes, Image
 from headrace.state.overlay import ABSENT, Overlay
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -45,7 +45,7 @@ class WindowStore(Generic[K, V]):
         key_serde: Serde[Any],
         value_serde: Serde[Any],
         image: Image,
-        cells: Cells,
+        cells: SmallState,
         *,
         retention: int,
         window_size: int,

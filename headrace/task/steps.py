@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.serdes import Serde
-from headrace.serdes.renamed_topic import Renaming
+from headrace.serdes.renamed_topic import RenamedTopic
 from headrace.task.caching import RecordCache
 from headrace.topology.nodes import Process, ProcessorNode
 
@@ -44,7 +44,7 @@ class Step:
         return task.add_cache(store, forward, send_old)
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        return Renaming(self._task.serde(serde, part), f"{self._task.config.application_id}-")
+        return RenamedTopic(self._task.serde(serde, part), f"{self._task.config.application_id}-")
 
     def partition(self) -> int:
         return self._task.partition

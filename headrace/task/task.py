@@ -19,7 +19,7 @@ from headrace.records import Headers
 from headrace.serdes import Serde
 from headrace.state.builders import Store
 from headrace.state.image import Changes, Image, MemoryImage
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 from headrace.task.caching import RecordCache
 from headrace.task.current_record import NO_HEADERS, CurrentRecord
 from headrace.task.failures import Failures
@@ -79,7 +79,7 @@ class Task:
         self.partition_count = partition_count
         self.record = CurrentRecord()
         self.failures = Failures(self)
-        self.cells = Cells(state)
+        self.cells = SmallState(state)
         self.stream_time = self.cells.cell("task/stream_time", -1)
         self.outputs = Outputs()
         self.dropped_records = 0

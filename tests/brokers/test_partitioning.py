@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.brokers import LocalBroker
-from headrace.murmur2 import murmur2_all
-from headrace.partitioning import murmur2, partition_of, partitions_of
+from headrace.murmur2 import murmur2
+from headrace.murmur2_numpy import murmur2_all
+from headrace.partitioning import partition_of, partitions_of
 
 LINES = [line.split("\t") for line in Path(__file__).with_name("java_murmur2.tsv").read_text("utf-8").splitlines()]
 COUNTS = (2, 3, 7, 12, 1000)

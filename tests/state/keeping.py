@@ -7,7 +7,7 @@ from headrace import StoreBuilder
 from headrace.serdes import Json, Serde, String
 from headrace.state.image import Changes, MemoryImage, Space
 from headrace.state.ordered_map import Position
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 
 
 class CountingSpace:
@@ -83,7 +83,7 @@ class Kept:
     def rebuild(self) -> Any:
         """Make the store anew from what was committed; what was not is lost."""
         self._image = CountingImage({space: dict(changes) for space, changes in self._entries.items()})
-        self._cells = Cells(self._state)
+        self._cells = SmallState(self._state)
         self.store = self._builder.make(self._builder.name, _or_default, self._image, self._cells)
         return self.store
 

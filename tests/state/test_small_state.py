@@ -1,14 +1,14 @@
 """Small values that survive a commit beside the stores."""
 
-from headrace.state.small_state import Cells
+from headrace.state.small_state import SmallState
 
 
 def test_a_cell_begins_with_its_default() -> None:
-    assert Cells().cell("count/stream_time", -1) == [-1]
+    assert SmallState().cell("count/stream_time", -1) == [-1]
 
 
 def test_everybody_who_asks_for_a_name_gets_the_same_cell() -> None:
-    cells = Cells()
+    cells = SmallState()
 
     cells.cell("time", -1)[0] = 7
 
@@ -16,25 +16,25 @@ def test_everybody_who_asks_for_a_name_gets_the_same_cell() -> None:
 
 
 def test_values_give_back_the_cells_of_the_one_before() -> None:
-    before = Cells()
+    before = SmallState()
     before.cell("time", -1)[0] = 7
     before.cell("sequence", 0)
 
-    after = Cells(before.values())
+    after = SmallState(before.values())
 
     assert after.cell("time", -1) == [7]
     assert after.cell("sequence", 5) == [0]
 
 
 def test_restored_values_that_nobody_asked_for_yet_are_kept() -> None:
-    cells = Cells({"time": 7, "later": 9})
+    cells = SmallState({"time": 7, "later": 9})
     cells.cell("time", -1)[0] = 8
 
     assert cells.values() == {"time": 8, "later": 9}
 
 
 def test_values_are_a_copy() -> None:
-    cells = Cells({"time": 7})
+    cells = SmallState({"time": 7})
     values = cells.values()
 
     cells.cell("time", -1)[0] = 8
@@ -43,7 +43,7 @@ def test_values_are_a_copy() -> None:
 
 
 def test_who_has_a_cell_that_was_renewed_can_no_longer_change_it() -> None:
-    cells = Cells({"due": 7})
+    cells = SmallState({"due": 7})
     before = cells.cell("due", 0)
 
     after = cells.renew("due", 9)
