@@ -176,7 +176,7 @@ def _small_batches(topology: Topology, batches: int) -> float:
 def _bare_batches(batches: int) -> float:
     """Measure the reader and an empty `foreachBatch`, which is what Spark itself needs."""
     from headrace.brokers.connecting import shared_broker
-    from headrace.spark.reader import READING, Reading, TopicsSource
+    from headrace.engine.batches import READING, Reading, TopicsSource
     from headrace.spark.runtime.session import spark_session
 
     folder = Path(tempfile.mkdtemp(prefix="headrace-bench-"))

@@ -31,7 +31,7 @@ from headrace.topology.nodes import SinkNode
 from headrace.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from headrace.spark.launch import Prepared, Running
+    from headrace.spark.query import Prepared, Running
 
 _log = logging.getLogger("headrace")
 _LOOK_SECONDS = 3.0
@@ -230,7 +230,7 @@ class Streams:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _start(self, *, until_caught_up: bool) -> None:
-        from headrace.spark.launch import NoTopicYetError  # brings Spark along, which takes a second
+        from headrace.spark.query import NoTopicYetError  # brings Spark along, which takes a second
 
         with self._lock:
             self._check_created("start")
@@ -253,7 +253,7 @@ class Streams:
             self._watcher.start()
 
     def _prepare(self) -> None:
-        from headrace.spark.launch import prepare
+        from headrace.spark.query import prepare
 
         self._prepared = prepare(self._topology, self._config, self._folder)
         self._started_from = self._beginnings(self._prepared)
@@ -268,14 +268,14 @@ class Streams:
         return known
 
     def _launch(self) -> Running:
-        from headrace.spark.launch import start_query
+        from headrace.spark.query import start_query
 
         assert self._prepared is not None
         return start_query(self._prepared, self._folder, self._metrics, until_caught_up=self._until_caught_up)
 
     def _watch(self) -> None:
         """Stay with the query until it ends for good."""
-        from headrace.spark.launch import NoTopicYetError
+        from headrace.spark.query import NoTopicYetError
 
         error: BaseException | None = None
         told = ""
@@ -352,7 +352,7 @@ class Streams:
         return SupersededError(f"application '{self._config.application_id}' was {what}: this one stops")
 
     def _has_new_topics(self) -> bool:
-        from headrace.spark.launch import topics_changed
+        from headrace.spark.query import topics_changed
 
         assert self._prepared is not None
         self._is_outdated = topics_changed(self._prepared)

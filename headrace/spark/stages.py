@@ -13,13 +13,13 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from headrace.engine.application import Application
+from headrace.engine.batches import batch_of
 from headrace.engine.messages import SCHEMA, Block, Failure, Input, Stretch, Tick, decode, encode
 from headrace.engine.routing import FOR_THE_WRITER
 from headrace.engine.state_log import Head
 from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
 from headrace.errors import StreamsError
-from headrace.spark.reader import batch_of
 from headrace.task.garbage_collection import collect_when_asked, collection_paused
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from headrace import (
 )
 from headrace.brokers.engine import EngineBroker
 from headrace.errors import SupersededError
-from headrace.spark import launch
+from headrace.spark import query as launch
 from tests.spark.applications import Place, caught_up, still_runs, wait_for, word_count
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]

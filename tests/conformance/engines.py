@@ -15,11 +15,11 @@ from headrace import Streams, StreamsBuilder, StreamsConfig
 from headrace.brokers import Broker, connect
 from headrace.brokers.engine import EngineBroker
 from headrace.brokers.writing import PartitionRecords
+from headrace.engine.in_process import BatchEngine
 from headrace.partitioning import partition_of
 from tests.conformance.running import CONFIG, Entry
 from tests.conformance.scenario import STRING, ScenarioTopology
 from tests.spark.applications import caught_up, wait_for
-from tests.spark.batches import BatchEngine
 
 Outputs = dict[str, list[Entry]]
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.engine import state_log as epochs
+from headrace.engine.in_process import DictState
 from headrace.engine.state_log import EpochLog, Head
 from headrace.errors import ProcessorStateError
 from headrace.state.image import Changes
 from headrace.state.lmdb_image import LmdbImage
-from tests.spark.batches import DictState
 
 Content = dict[str, dict[bytes, bytes]]
 

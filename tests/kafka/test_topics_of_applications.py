@@ -9,11 +9,11 @@ from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TopicError
 from headrace.partitioning import partition_of
+from tests.engine.planning import Query, reading_of
 from tests.kafka.naming import unique
 from tests.kafka.places import OnKafka
 from tests.kafka.transactions import transactional, write
 from tests.spark.applications import caught_up, wait_for
-from tests.spark.planning import Query, reading_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 

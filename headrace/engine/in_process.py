@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace import StreamsConfig, Topology
 from headrace.engine.application import Application
+from headrace.engine.commit import in_order
 from headrace.engine.identity import Identity
 from headrace.engine.messages import Block, Failure, Input, Output, Stretch, Tick, decode, encode, unpack_failure
 from headrace.engine.plan import make_plan
@@ -16,7 +17,6 @@ from headrace.engine.stateless import StatelessStage
 from headrace.partitioning import partition_of
 from headrace.raw_records import RecordToWrite
 from headrace.spark.stages import SparkState
-from headrace.spark.writer import in_order
 from headrace.topology.nodes import SourceNode
 
 PAGE_ROWS = 7

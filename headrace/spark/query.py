@@ -17,16 +17,16 @@ from headrace.brokers.engine import EngineBroker
 from headrace.brokers.runs import Run
 from headrace.config import StreamsConfig
 from headrace.engine.application import Application
+from headrace.engine.batches import READING, Reading, TopicsSource
 from headrace.engine.changelogs import changelog_name, changelogs
+from headrace.engine.commit import Writer
 from headrace.engine.identity import Identity, last_number
 from headrace.engine.images import current_images
 from headrace.engine.metrics import Metrics
 from headrace.engine.plan import Plan, Unit, make_plan
 from headrace.errors import StreamsError, TopicError
-from headrace.spark.reader import READING, Reading, TopicsSource
 from headrace.spark.runtime.session import is_local, spark_session
 from headrace.spark.stages import Packed, chain
-from headrace.spark.writer import Writer
 from headrace.task.processors import check_supplier
 from headrace.task.task import Task
 from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.brokers import LocalBroker, connect
 from headrace.errors import TopicError
-from tests.spark.planning import Query, reading_of
+from tests.engine.planning import Query, reading_of
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ from pyspark import TaskContext
 
 from headrace import KStream, StreamsBuilder, StreamsConfig, StreamsError, Topology, serdes
 from headrace.engine import routing, stateless
+from headrace.engine.batches import batch_of
+from headrace.engine.in_process import BatchEngine, WritingToLists
 from headrace.engine.messages import Block, Report, Stretch, decode
 from headrace.engine.routing import FOR_THE_WRITER
 from headrace.spark import stages
-from headrace.spark.reader import batch_of
 from headrace.spark.stages import Packed
 from headrace.task import outputs, task
 from headrace.testing import TopologyTestDriver
-from tests.spark.batches import BatchEngine, WritingToLists
 
 
 class Unpacked:

@@ -6,12 +6,12 @@ import pickle
 
 from headrace import StreamsConfig, StreamsError, Topology
 from headrace.engine.application import Application
+from headrace.engine.batches import Reading, batch_of, share_out
 from headrace.engine.identity import first_number, last_number, spark_partition
 from headrace.engine.messages import Report, Stretch, Tick, decode, failure, unpack_failure
 from headrace.engine.plan import make_plan
-from headrace.spark.reader import Reading, batch_of, share_out
 from headrace.spark.stages import Packed
-from tests.spark.planning import reading_of
+from tests.engine.planning import reading_of
 
 
 def stretch(partition: int, size: int) -> Stretch:

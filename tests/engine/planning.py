@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from headrace.brokers import Broker
-from headrace.spark.reader import Reading, Share, TopicsReader
+from headrace.engine.batches import Reading, Share, TopicsReader
 
 Read = dict[tuple[str, int], tuple[int, int]]
 """By topic and partition, the first offset that a batch reads and the one behind the last."""
