@@ -176,8 +176,9 @@ def _small_batches(topology: Topology, batches: int) -> float:
 def _bare_batches(batches: int) -> float:
     """Measure the reader and an empty `foreachBatch`, which is what Spark itself needs."""
     from headrace.brokers.connecting import shared_broker
-    from headrace.engine.batches import READING, Reading, TopicsSource
+    from headrace.engine.batches import ReadPlan
     from headrace.spark.runtime.session import spark_session
+    from headrace.spark.source import OPTION, SourceSettings, TopicsSource
 
     folder = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
     address = f"local:{folder}/topics.db"
@@ -191,22 +192,18 @@ def _bare_batches(batches: int) -> float:
         done[0] = batch + 1
 
     session.dataSource.register(TopicsSource)
-    reading = Reading(
-        address=address,
-        settings=pickle.dumps({}),
+    plan = ReadPlan(
         tasks={"in": [[0]]},
         resets={"in": "earliest"},
         limit=500_000,
         ticking=[],
         tick_ms=0,
-        last=[],
-        stop_file=str(folder / "stop"),
-        readers=2,
-        goes_on=False,
+        goes_on_after_loss=False,
     )
+    settings = SourceSettings(address, pickle.dumps({}), plan, [], str(folder / "stop"), 2)
     query = (
         session.readStream.format("headrace")
-        .option(READING, reading.dumps())
+        .option(OPTION, settings.dumps())
         .load()
         .writeStream.foreachBatch(take)
         .option("checkpointLocation", str(folder / "checkpoint"))

@@ -13,8 +13,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import patch
 
@@ -26,44 +25,20 @@ from headrace.brokers.kafka import ranges
 from headrace.dev.kafka_broker import DevBroker, free_port
 from headrace.engine.application import Application
 from headrace.engine.changelogs import changelogs
+from headrace.engine.delivery import delivery_of
 from headrace.engine.identity import Identity
-from headrace.engine.messages import Block, Failure, Stretch, unpack_failure
+from headrace.engine.in_process import MemoryEpochStore
+from headrace.engine.messages import Failure, Message, TopicRange
 from headrace.engine.plan import make_plan
-from headrace.engine.state_log import Head
 from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
+from headrace.engine.worker import Worker
 from headrace.task.garbage_collection import collect_when_asked, collection_paused
 
 SINK = "out"
 
 
-@dataclass
-class State:
-    """What Spark keeps for a task, in this process."""
-
-    entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    last: Head | None = None
-
-    def head(self) -> Head | None:
-        return self.last
-
-    def set_head(self, head: Head) -> None:
-        self.last = head
-
-    def get(self, epoch: int, part: int) -> bytes | None:
-        return self.entries.get((epoch, part))
-
-    def put(self, epoch: int, part: int, blob: bytes) -> None:
-        self.entries[epoch, part] = blob
-
-    def remove(self, epoch: int, part: int) -> None:
-        del self.entries[epoch, part]
-
-    def keys(self) -> Iterator[tuple[int, int]]:
-        return iter(list(self.entries))
-
-
-class Worker:
+class Partition:
     """The tasks of the first partition of a work, on a broker."""
 
     def __init__(self, work: Workload, address: str, source: str, folder: Path) -> None:
@@ -74,38 +49,39 @@ class Worker:
         numbers = Identity.new(3).take_up(plan, topology, config)
         logged = changelogs(topology, config, plan)
         permit = self._broker.permit(self._broker.begin_run(source, "benchmark", changelogs=logged.values()))
-        self._application = Application(topology, config, plan, numbers, {}, folder, logged, permit)
+        self._delivery = delivery_of(permit)
+        self._worker = Worker(Application(topology, config, plan, numbers, {}, folder, logged), self._broker)
         self._unit = plan.units[plan.readers[source]]
         self._task = numbers[self._unit.number][0]
         self._tables = [topic for topic, units in plan.global_readers.items() if self._unit.number in units]
         self._source = source
-        self._state = State()
+        self._epochs = MemoryEpochStore()
         self._batch = 0
 
     def run(self) -> float:
         """Run a batch of all records; return how many microseconds of this thread each took."""
         begin, end = (ask(self._source)[0] for ask in (self._broker.first_offsets, self._broker.end_offsets))
-        stretches = [Stretch(self._source, 0, begin, end, 0)]
+        wanted = [TopicRange(self._source, 0, begin, end, 0)]
         if not self._batch:
-            stretches += [Stretch(topic, 0, 0, self._broker.end_offsets(topic)[0], 0) for topic in self._tables]
+            wanted += [TopicRange(topic, 0, 0, self._broker.end_offsets(topic)[0], 0) for topic in self._tables]
         started = time.thread_time()
-        said = self._stateful(stretches) if self._unit.stateful else self._stateless(stretches)
+        said = self._stateful(wanted) if self._unit.stateful else self._stateless(wanted)
         took = time.thread_time() - started
         self._batch += 1
-        for block in said:
-            if isinstance(block, Failure):
-                raise unpack_failure(block)
+        for message in said:
+            if isinstance(message, Failure):
+                raise message.error()
         return took / (end - begin) * 1e6
 
-    def _stateful(self, stretches: list[Stretch]) -> list[Block]:
+    def _stateful(self, wanted: list[TopicRange]) -> list[Message]:
         with collection_paused():
-            task = StatefulTask(self._application, self._task, self._state, self._batch)
-            return [block for _, block in (*task.run(stretches), *task.finish())]
+            task = StatefulTask(self._worker, self._delivery, self._task, self._epochs, self._batch)
+            return [message for _, message in (*task.run(wanted), *task.finish())]
 
-    def _stateless(self, stretches: list[Stretch]) -> list[Block]:
-        with StatelessStage(self._application, self._batch) as stage:
-            sent = [block for blocks in stage.run(self._task, stretches) for block in blocks]
-            return [block for _, block in (*sent, *stage.end())]
+    def _stateless(self, wanted: list[TopicRange]) -> list[Message]:
+        with StatelessStage(self._worker, self._delivery, self._batch) as stage:
+            sent = [routed for several in stage.run(self._task, wanted) for routed in several]
+            return [message for _, message in (*sent, *stage.end())]
 
 
 def measure(work: Workload, address: str, records: int, rounds: int, pages: Sequence[int]) -> dict[int, float]:
@@ -119,12 +95,12 @@ def measure(work: Workload, address: str, records: int, rounds: int, pages: Sequ
         broker.produce(source, make_records(records, work.keys), partition=0)
     best: dict[int, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        worker = Worker(work, address, source, Path(folder))
-        worker.run()
+        partition = Partition(work, address, source, Path(folder))
+        partition.run()
         for _ in range(rounds):
             for size in pages:
                 with patch.object(ranges, "_PAGE", size):
-                    best[size] = min(worker.run(), best.get(size, 1e9))
+                    best[size] = min(partition.run(), best.get(size, 1e9))
     return best
 
 

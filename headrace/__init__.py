@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.application.streams import Streams, StreamsState, StreamThreadExceptionResponse
+    from headrace.application.states import StreamsState, StreamThreadExceptionResponse
+    from headrace.application.streams import Streams
     from headrace.config import StreamsConfig
     from headrace.dsl.builder import StreamsBuilder
     from headrace.dsl.cogrouped import CogroupedStream

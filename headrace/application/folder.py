@@ -49,6 +49,10 @@ class ApplicationFolder:
         """Tell whether a batch was ever begun."""
         return any(self.checkpoint.glob("offsets/[0-9]*"))
 
+    def has_planned(self, batch: int) -> bool:
+        """Tell whether the checkpoint has a batch."""
+        return (self.checkpoint / "offsets" / str(batch)).exists()
+
     def check_unlocked(self) -> None:
         """Raise when somebody is in."""
         if self._lock_file.exists():

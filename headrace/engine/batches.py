@@ -1,308 +1,263 @@
-"""The reader: one Spark data source over every broker, which hands each task the stretches of topics to read."""
+"""Batches: what each of them reads, and which task reads it."""
 
 from __future__ import annotations
 
-import pickle
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
-import numpy as np
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from headrace.brokers.connecting import shared_broker
-from headrace.brokers.engine import EngineBroker
-from headrace.engine.messages import SCHEMA, Block, End, Report, Stretch, Tick, encode
-from headrace.engine.routing import FOR_THE_WRITER
+from headrace.brokers.batches import BatchSource
+from headrace.engine.application import Application
+from headrace.engine.messages import ClockTick, TopicRange
+from headrace.engine.wall_clock import ticking_tasks
 from headrace.errors import TopicError
-from headrace.task.garbage_collection import collect_when_asked
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from headrace.topology.nodes import SourceNode
 
 _LEFTOVERS = 1.05
 """How much larger than the limit a batch may be if it is the last one."""
 
-READING = "secret"
-"""The option with the reading: Spark shows no option of that name, and there may be passwords in this one."""
 Positions = dict[str, dict[int, int]]
-ARROW_SCHEMA = pa.schema([("task", pa.int32()), ("block", pa.binary())])
+"""An offset for each partition of each topic."""
+RangeForTasks = tuple[TopicRange, list[int]]
+"""A range, and the tasks that read it."""
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """What to read, for whom. Goes to Spark as an option of the data source."""
+class ReadPlan(msgspec.Struct, frozen=True):
+    """What an application reads, and which tasks read it."""
 
-    address: str
-    settings: bytes
-    """Of the broker's clients, pickled: there may be functions among them."""
     tasks: dict[str, list[list[int]]]
-    """The tasks that take each partition of a topic."""
+    """By topic and partition, the tasks that read it."""
     resets: dict[str, str]
-    """By topic, where it begins that was never read: "earliest", "latest", or "none" for nowhere."""
+    """Where a topic that was never read begins: "earliest", "latest", or "none" for nowhere."""
     limit: int
+    """How many records a batch may have."""
     ticking: list[int]
-    """The tasks that are told the time when nothing comes."""
+    """The tasks that are told the time when no records come."""
     tick_ms: int
-    last: list[int]
-    """The last number of each shuffle partition."""
-    stop_file: str
-    """While it exists no batch begins."""
-    readers: int
-    """How many read at once."""
-    goes_on: bool
+    goes_on_after_loss: bool
     """Whether to go on when records were deleted unread."""
 
-    @property
-    def broker(self) -> EngineBroker:
-        """This process's broker."""
-        return shared_broker(self.address, pickle.loads(self.settings))
-
-    def dumps(self) -> str:
-        return msgspec.json.encode(self).decode()
-
     @classmethod
-    def loads(cls, text: str) -> Self:
-        return msgspec.json.decode(text, type=cls)
+    def of(cls, application: Application) -> ReadPlan:
+        """Plan what an application reads."""
+        plan, config, numbers = application.plan, application.config, application.task_numbers
+        tasks: dict[str, list[list[int]]] = {}
+        for topic in plan.input_topics():
+            readers: list[list[int]] = [[] for _ in range(plan.partitions[topic])]
+            for partition, mine in enumerate(readers):
+                if topic in plan.readers:
+                    unit = plan.units[plan.readers[topic]]
+                    mine.append(numbers[unit.number][plan.task_of(unit, partition)])
+                for number in plan.global_readers.get(topic, ()):
+                    mine.extend(numbers[number])
+            tasks[topic] = readers
+        ticking, interval = ticking_tasks(application)
+        return cls(
+            tasks=tasks,
+            resets={topic: _reset(application, topic) for topic in tasks},
+            limit=config.max_records_per_batch,
+            ticking=ticking,
+            tick_ms=max(interval, config.commit_interval_ms),
+            goes_on_after_loss=config.on_data_loss == "continue",
+        )
 
 
-class TopicsSource(DataSource):
-    """The topics of an application as a Spark data source."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "headrace"
-
-    def schema(self) -> str:
-        return SCHEMA
-
-    def streamReader(self, schema: StructType) -> TopicsReader:
-        return TopicsReader(Reading.loads(self.options[READING]))
+def _reset(application: Application, topic: str) -> str:
+    """Return where a topic begins. A global table is always read from its first record."""
+    topology, usual = application.topology, application.config.auto_offset_reset
+    for sub in topology.sub_topologies():
+        for node in map(topology.nodes.__getitem__, sub.nodes):
+            if isinstance(node, SourceNode) and node.reads(topic):
+                return "earliest" if sub.is_global else node.offset_reset or usual
+    return usual
 
 
-@dataclass
-class Share(InputPartition):
-    """What one Spark task hands out: stretches, each with the tasks that take it, and the time to those that tick.
+@dataclass(frozen=True)
+class BatchEnd:
+    """Where a batch begins and ends, and its clock: everything that the batch depends on.
 
-    The first of a batch also sends the end to every shuffle partition.
+    A batch that is tried again has the same end. So it reads the same records and sees the same time.
     """
 
-    stretches: list[tuple[Stretch, list[int]]]
-    ticks: list[tuple[int, Tick]]
-    notes: list[str]
-    last: list[int]
+    positions: Positions
+    """Where the next batch begins."""
+    begin: Positions
+    ids: Mapping[str, str]
+    """By topic: a topic that was deleted and created again has another id."""
+    now: int
+    notes: list[str] = field(default_factory=list)
+    """Which records were deleted unread."""
 
-
-class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches, in a process beside the driver.
-
-    An offset is {"topics": {topic: {partition: next offset}}, "from": where its batch begins, likewise, "ids": {topic:
-    id}, "now": the batch's clock}; where records were deleted unread, "notes" say what was lost. All that a batch
-    depends on is in its offset, so a batch that runs again reads the same records and sees the same time.
-    """
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._until: Positions | None = None
-        self._planned: dict[str, Any] | None = None
-
-    # -- planning ---------------------------------------------------------------------------------------------------
-
-    def initialOffset(self) -> dict[str, Any]:
-        begin = self._beginnings(self._reading.tasks)
-        return _offset(begin, begin, self._ids(), 0)
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadAllAvailable()  # the limit is ours: it is shared_broker out over partitions by time
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        broker = self._reading.broker
-        self._until = {topic: broker.end_offsets(topic) for topic in self._reading.tasks}
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        reading = self._reading
-        before, was = _positions(start["topics"]), int(start["now"])
-        if Path(reading.stop_file).exists():
-            return start
-        known = start.get("ids", {})
-        ids = self._ids()
-        new = [topic for topic in reading.tasks if topic not in before]
-        before.update(self._beginnings(new))
-        # A partition that has come since begins with its first record, whatever a new topic begins with.
-        wanted = {
-            topic: {partition: before[topic].get(partition, 0) for partition in range(len(tasks))}
-            for topic, tasks in reading.tasks.items()
+    def to_json(self) -> dict[str, Any]:
+        """Return the end as the checkpoint keeps it."""
+        found = {
+            "topics": _with_text_keys(self.positions),
+            "from": _with_text_keys(self.begin),
+            "ids": self.ids,
+            "now": self.now,
         }
-        broker = reading.broker
-        lost, notes = self._lost(wanted, ids, known)
+        return found | ({"notes": self.notes} if self.notes else {})
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> BatchEnd:
+        """Read an end that the checkpoint has kept."""
+        return cls(
+            _with_int_keys(found["topics"]),
+            _with_int_keys(found["from"]),
+            found.get("ids", {}),
+            int(found["now"]),
+            list(found.get("notes", [])),
+        )
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+class BatchPlanner:
+    """Decides where batches end."""
+
+    def __init__(self, plan: ReadPlan, broker: BatchSource, clock: Callable[[], int] = _now) -> None:
+        self._plan, self._broker, self._clock = plan, broker, clock
+        self._until: Positions | None = None
+        self._planned: BatchEnd | None = None
+
+    def first(self) -> BatchEnd:
+        """Return where the first batch begins."""
+        begin = self._beginnings(self._plan.tasks)
+        return BatchEnd(begin, begin, self._ids(), 0)
+
+    def stop_at_present_ends(self) -> None:
+        """Read no record that comes after this moment."""
+        self._until = {topic: self._broker.end_offsets(topic) for topic in self._plan.tasks}
+
+    def next(self, last: BatchEnd) -> BatchEnd | None:
+        """Plan the batch after another; return None when there is nothing to do."""
+        plan = self._plan
+        before = {topic: dict(places) for topic, places in last.positions.items()}
+        ids = self._ids()
+        new = [topic for topic in plan.tasks if topic not in before]
+        before.update(self._beginnings(new))
+        # A partition that was added begins with its first record, wherever a new topic begins.
+        begin = {
+            topic: {partition: before[topic].get(partition, 0) for partition in range(len(tasks))}
+            for topic, tasks in plan.tasks.items()
+        }
+        lost, notes = self._lost(begin, ids, last.ids)
         for topic, places in lost.items():
-            wanted[topic] |= places
-        ends = broker.plan_batch(wanted, None)
-        waiting = sum(end - wanted[topic][number] for topic in ends for number, end in ends[topic].items())
-        if waiting > reading.limit * _LEFTOVERS:  # a batch of a few leftovers would cost as much as a large one
-            ends = broker.plan_batch(wanted, reading.limit)
+            begin[topic] |= places
+        ends = self._ends(begin)
+        now = max(self._clock(), last.now)
+        is_due = bool(plan.ticking) and self._until is None and now - last.now >= plan.tick_ms
+        if not (new or lost or ends != begin or is_due):
+            return None
+        self._planned = BatchEnd({**before, **ends}, begin, {**last.ids, **ids}, now, notes)
+        return self._planned
+
+    def tick(self, last: BatchEnd, now: int) -> BatchEnd:
+        """Plan a batch without records, in which the clock moves on."""
+        self._planned = BatchEnd(last.positions, last.positions, last.ids, now)
+        return self._planned
+
+    def _ends(self, begin: Positions) -> Positions:
+        ends = self._broker.plan_batch(begin, None)
+        waiting = sum(end - begin[topic][number] for topic in ends for number, end in ends[topic].items())
+        if waiting > self._plan.limit * _LEFTOVERS:  # a batch of a few leftovers would cost as much as a large one
+            ends = self._broker.plan_batch(begin, self._plan.limit)
         if self._until is not None:
             ends = {
                 topic: {
-                    partition: max(min(end, self._until[topic].get(partition, end)), wanted[topic][partition])
+                    partition: max(min(end, self._until[topic].get(partition, end)), begin[topic][partition])
                     for partition, end in partitions.items()
                 }
                 for topic, partitions in ends.items()
             }
-        now = max(int(time.time() * 1000), was)
-        if new or lost or ends != wanted or (reading.ticking and self._until is None and now - was >= reading.tick_ms):
-            self._planned = _offset(wanted, {**before, **ends}, {**known, **ids}, now)
-            return self._planned | ({"notes": notes} if notes else {})
-        return start
+        return ends
 
-    def _lost(
-        self, wanted: Positions, ids: dict[str, str], known: dict[str, str]
-    ) -> tuple[dict[str, dict[int, int]], list[str]]:
-        """Return where to go on in partitions whose next records are gone, and say so; raise if that is not wanted."""
-        broker = self._reading.broker
+    def ranges(self, end: BatchEnd) -> tuple[list[RangeForTasks], list[str]]:
+        """Return the ranges that a batch reads, and notes for the user."""
+        begin, notes = {topic: dict(places) for topic, places in end.begin.items()}, list(end.notes)
+        if self._planned is None or self._planned.begin != end.begin:
+            notes += self._check_again(begin, end)
+        found = []
+        for topic, tasks in self._plan.tasks.items():
+            for partition, readers in enumerate(tasks):
+                first = begin.get(topic, {}).get(partition, 0)
+                last = end.positions.get(topic, {}).get(partition, 0)
+                if last > first:
+                    found.append((TopicRange(topic, partition, first, last, end.now), readers))
+        return found, notes
+
+    def ticks(self, end: BatchEnd) -> list[tuple[int, ClockTick]]:
+        """Return the messages that tell tasks the time."""
+        return [(task, ClockTick(end.now)) for task in self._plan.ticking]
+
+    # -- records that were deleted unread -----------------------------------------------------------------------------
+
+    def _lost(self, begin: Positions, ids: Mapping[str, str], known: Mapping[str, str]) -> tuple[Positions, list[str]]:
+        """Return where to go on in partitions whose next records are gone, with notes; raise unless that is wanted."""
+        broker = self._broker
         notes = []
-        anew = [topic for topic in wanted if ids[topic] != known.get(topic, ids[topic])]
+        anew = [topic for topic in begin if ids[topic] != known.get(topic, ids[topic])]
         lost = {topic: broker.first_offsets(topic) for topic in anew}
         for topic in anew:
-            notes.append(f"topic '{topic}' was deleted and made anew since it was read")
-        there = {topic: places for topic, places in wanted.items() if topic not in lost}
+            notes.append(f"topic '{topic}' was deleted and created again since it was read")
+        there = {topic: places for topic, places in begin.items() if topic not in lost}
         for topic, places in broker.missing(there).items():
             lost[topic] = places
             for partition, first in places.items():
-                at = wanted[topic][partition]
-                what = f"offsets {at} to {first - 1} are" if first > at else f"what was there from offset {first} on is"
-                notes.append(f"topic '{topic}', partition {partition}: {what} gone")
-        if lost and not self._reading.goes_on:
+                at = begin[topic][partition]
+                gone = f"offsets {at} to {first - 1}" if first > at else f"all records from offset {first} on"
+                notes.append(f"topic '{topic}', partition {partition}: {gone} are gone")
+        if lost and not self._plan.goes_on_after_loss:
             raise TopicError(
-                f"{'; '.join(notes)}. Start over with headrace reset, or go on with what there is with "
-                "on_data_loss='continue'"
+                f"{'; '.join(notes)}. Start over with headrace reset, or set on_data_loss='continue' to go on with the "
+                "records that are left"
             )
         return lost, notes
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        reading, after, now = self._reading, _positions(end["topics"]), int(end["now"])
-        before, notes = _positions(end["from"]), list(end.get("notes", []))
-        if self._planned is None or self._planned["from"] != end["from"]:
-            notes += self._begin_again(before, after, end["ids"])
-        stretches = []
-        for topic, tasks in reading.tasks.items():
-            for partition, wanting in enumerate(tasks):
-                first = before.get(topic, {}).get(partition, 0)
-                last = after.get(topic, {}).get(partition, 0)
-                if last > first:
-                    stretches.append((Stretch(topic, partition, first, last, now), wanting))
-        shares = [Share(mine, [], [], []) for mine in share_out(stretches, reading.readers)]
-        ticks = [(task, Tick(now)) for task in reading.ticking]
-        if ticks or notes or not shares:
-            shares.append(Share([], ticks, notes, []))
-        shares[0].last = reading.last
-        return shares
-
-    def _begin_again(self, before: Positions, after: Positions, known: dict[str, str]) -> list[str]:
-        """Look whether the records of a batch that an earlier run has planned are still there; say what is lost."""
-        ids = self._ids()
+    def _check_again(self, begin: Positions, end: BatchEnd) -> list[str]:
+        """Check that the records of a batch that an earlier run has planned are still there; return notes on losses."""
+        ids, after = self._ids(), end.positions
         planned = {
             topic: {partition: first for partition, first in places.items() if first < after[topic][partition]}
-            for topic, places in before.items()
+            for topic, places in begin.items()
             if topic in ids
         }
-        lost, notes = self._lost({topic: places for topic, places in planned.items() if places}, ids, known)
+        lost, notes = self._lost({topic: places for topic, places in planned.items() if places}, ids, end.ids)
         for topic, places in lost.items():
-            if ids[topic] != known.get(topic, ids[topic]):
-                before[topic] = after[topic]  # of the new one nothing was planned
+            if ids[topic] != end.ids.get(topic, ids[topic]):
+                begin[topic] = after[topic]  # the batch was planned over another topic of this name
             else:
                 ends = after[topic]
-                before[topic] |= {
-                    place: min(first, ends[place]) if first > before[topic][place] else ends[place]
-                    for place, first in places.items()
+                begin[topic] |= {
+                    partition: min(first, ends[partition]) if first > begin[topic][partition] else ends[partition]
+                    for partition, first in places.items()
                 }
         return notes
 
     def _ids(self) -> dict[str, str]:
-        broker = self._reading.broker
-        return {topic: broker.topic_id(topic) for topic in self._reading.tasks}
+        return {topic: self._broker.topic_id(topic) for topic in self._plan.tasks}
 
     def _beginnings(self, topics: Iterable[str]) -> Positions:
-        broker, resets = self._reading.broker, self._reading.resets
+        broker, resets = self._broker, self._plan.resets
         found = {topic: broker.first_offsets(topic) for topic in topics}
         for topic in found:
             if resets[topic] == "none":
                 raise TopicError(
-                    f"topic '{topic}' was never read, and its offset reset is 'none': expected to go on from an "
+                    f"topic '{topic}' was never read, and its offset reset is 'none', which only goes on from an "
                     "earlier run. Set it to 'earliest' or 'latest'"
                 )
-        # Where what is committed ends: a transaction that is open now will have its records later.
+        # The end of the committed records: a transaction that is open now will have its records later.
         return found | broker.plan_batch({topic: found[topic] for topic in found if resets[topic] == "latest"}, None)
 
-    # -- reading ----------------------------------------------------------------------------------------------------
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Share)
-        collect_when_asked()
-        positions: Positions = {}
-        for stretch, _ in partition.stretches:
-            positions.setdefault(stretch.topic, {})[stretch.partition] = stretch.end
-        rows = [(task, stretch) for stretch, tasks in partition.stretches for task in tasks]
-        last = [(number, End()) for number in partition.last]
-        report = Report("reader", {}, positions, partition.notes)
-        yield batch_of([*rows, *partition.ticks, *last, (FOR_THE_WRITER, report)])
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: what was read is noted with what was written."""
-
-
-def share_out(stretches: list[tuple[Stretch, list[int]]], readers: int) -> list[list[tuple[Stretch, list[int]]]]:
-    """Give each reader about as much as the others, the largest first; all that a task takes stays together."""
-    together: dict[tuple[int, ...], list[tuple[Stretch, list[int]]]] = {}
-    for stretch, tasks in stretches:
-        together.setdefault(tuple(tasks), []).append((stretch, tasks))
-    shares: list[list[tuple[Stretch, list[int]]]] = [[] for _ in range(min(readers, len(together)))]
-    sizes = [0] * len(shares)
-    for mine in sorted(together.values(), key=_size, reverse=True):
-        smallest = sizes.index(min(sizes))
-        shares[smallest] += mine
-        sizes[smallest] += _size(mine)
-    return shares
-
-
-def _size(stretches: list[tuple[Stretch, list[int]]]) -> int:
-    return sum(stretch.end - stretch.start for stretch, _ in stretches)
-
-
-def batch_of(rows: Sequence[tuple[int, Block | bytes]]) -> pa.RecordBatch:
-    """Return rows as Spark takes them; a block for several tasks is encoded once."""
-    encoded: dict[int, bytes] = {}
-    blocks = []
-    for _, block in rows:
-        if isinstance(block, bytes):
-            blocks.append(block)
-        else:
-            if id(block) not in encoded:
-                encoded[id(block)] = encode(block)
-            blocks.append(encoded[id(block)])
-    # From buffers: `pa.array` would import pandas, which takes longer than all else before a first record.
-    ends = np.cumsum([0, *map(len, blocks)], dtype=np.int32)
-    numbers = np.fromiter((task for task, _ in rows), np.int32, len(rows))
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.Array.from_buffers(pa.int32(), len(rows), [None, pa.py_buffer(numbers)]),
-            pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(blocks))]),
-        ],
-        schema=ARROW_SCHEMA,
-    )
-
-
-def _offset(begin: Positions, end: Positions, ids: dict[str, str], now: int) -> dict[str, Any]:
-    return {"topics": _texts(end), "from": _texts(begin), "ids": ids, "now": now}
-
-
-def _texts(positions: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+def _with_text_keys(positions: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
     return {topic: {str(number): end for number, end in ends.items()} for topic, ends in positions.items()}
 
 
-def _positions(texts: Mapping[str, Mapping[str, int]]) -> Positions:
-    return {topic: {int(number): end for number, end in ends.items()} for topic, ends in texts.items()}
+def _with_int_keys(found: Mapping[str, Mapping[str, int]]) -> Positions:
+    return {topic: {int(number): end for number, end in ends.items()} for topic, ends in found.items()}

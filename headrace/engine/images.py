@@ -22,9 +22,9 @@ _process = os.getpid()
 
 
 def image_folder(given: Path | None, application_id: str) -> Path:
-    """Return where the images of an application are: in the folder that is given, or else on the executor's own disk.
+    """Return the folder of an application's images: the given one, or one on the executor's own disk.
 
-    There they last as long as the executor does: Spark deletes its local directories at its end.
+    There they last as long as the executor: Spark deletes its local directories when it ends.
     """
     if given is not None:
         return given
@@ -33,7 +33,7 @@ def image_folder(given: Path | None, application_id: str) -> Path:
 
 
 def current_images(images: Path) -> Path:
-    """Return the folder for images since the machine was started; delete those of before, which nobody may use."""
+    """Return the folder for images since the machine was started; delete older ones, which nobody may use."""
     if images.exists() and _BOOT_VARIABLE not in os.environ:
         for folder in images.iterdir():
             if folder.name != boot_id():
@@ -43,10 +43,10 @@ def current_images(images: Path) -> Path:
 
 @contextmanager
 def open_image(path: Path) -> Iterator[LmdbImage]:
-    """Use the image of a directory; a process has each open once, and keeps it."""
+    """Use the image in a folder. A process opens each once and keeps it open."""
     global _process
     if _process != os.getpid():
-        _open.clear()  # LMDB cannot be used across a fork: what the parent has open is the parent's
+        _open.clear()  # LMDB cannot be used across a fork: the open images belong to the parent
         _process = os.getpid()
     image = _open.get(path)
     if image is None or not path.exists():
@@ -64,9 +64,9 @@ def open_image(path: Path) -> Iterator[LmdbImage]:
 
 @cache
 def boot_id() -> str:
-    """Return what is different after the machine was started anew.
+    """Return an id that changes when the machine is started again.
 
-    Images are written without waiting for the disk, so they are good only as long as the machine runs. In a test,
+    Images are written without waiting for the disk, so they are good only while the machine runs. In a test,
     `HEADRACE_BOOT_ID` makes one machine look like another.
     """
     given = os.environ.get(_BOOT_VARIABLE)
@@ -78,8 +78,8 @@ def boot_id() -> str:
         return uuid4().hex
 
 
-class PartOfImage:
-    """The image as the stores of one part of a task see it."""
+class SpacesOfTask:
+    """The image as the stores of one sub-topology of a task see it."""
 
     def __init__(self, image: LmdbImage, prefix: str, stores: Sequence[str], generations: Mapping[str, int]) -> None:
         self._image, self._prefix = image, prefix
@@ -92,7 +92,7 @@ class PartOfImage:
         return self._image.space(full, position)
 
     def name_of(self, space: str) -> str:
-        """Return a space's name in the image: another one since its store was dropped."""
+        """Return a space's name in the image. It changes when its store is dropped."""
         for store, generation in self._renewed.items():
             if space == store or space.startswith(f"{store}/"):
                 return f"{self._prefix}{space}#{generation}"

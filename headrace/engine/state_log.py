@@ -1,9 +1,9 @@
-"""The epoch log: how a task's state lives in Spark's state store and beside the worker.
+"""The state log: how a task's state survives, in Spark's checkpoint and beside the worker.
 
-Spark's state store is the changelog: each batch that changes a task's stores adds one *epoch* to it, a blob with the
-changes. The image on the host's disk is a copy that can be read fast. An image holds only what Spark has committed:
-the changes of the last batch lie in it as *pending*, and are applied when Spark turns out to have them. So a batch that
-fails, or runs twice, can do no harm, and an image may be lost at any time.
+Each batch that changes a task's stores adds one *epoch* to its log, a blob with the changes. The image on the host's
+disk is a copy that can be read fast. An image holds only what Spark has committed: the changes of the last batch lie in
+it as *pending*, and are applied when Spark turns out to have them. So a batch that fails, or that two processes try,
+does no harm, and an image may be lost at any time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headrace.state.lmdb_image import LmdbImage
 _PART_BYTES = 8 << 20
 _SMALL_LOG_BYTES = 1 << 20
 _GARBAGE_FACTOR = 1.5
-"""How much larger than the image the log may grow before it is cut: Spark then holds about twice the live state."""
+"""How much larger than the image the log may grow before it is cut. Spark then holds about twice the live state."""
 
 _AT, _CELLS, _PENDING = b"at", b"cells", b"pending"
 
@@ -32,15 +32,15 @@ class Head(NamedTuple):
 
     epoch: int
     attempt: str
-    """Made up by whoever wrote the epoch: two attempts at a batch differ in it."""
+    """An id that the attempt made up which wrote the epoch: two attempts at a batch differ in it."""
     snapshot: int
     """The epoch of the last snapshot; 0 when there is none."""
     snapshot_parts: int
     logged_bytes: int
 
 
-class EpochState(Protocol):
-    """A task's part of Spark's state store: read at the start of a batch, committed with the batch."""
+class EpochStore(Protocol):
+    """Where the epochs of a task are kept: read at the start of a batch, committed with the batch."""
 
     def head(self) -> Head | None:
         """Return the head, or None for a task that has never committed."""
@@ -49,7 +49,7 @@ class EpochState(Protocol):
         """Replace the head."""
 
     def get(self, epoch: int, part: int) -> bytes | None:
-        """Return a part: from 0 on the changes of an epoch, below 0 the snapshot at its end."""
+        """Return a part. Parts from 0 on are the changes of an epoch; those below 0 are the snapshot at its end."""
 
     def put(self, epoch: int, part: int, blob: bytes) -> None:
         """Write a part."""
@@ -61,19 +61,19 @@ class EpochState(Protocol):
         """Walk the epochs and parts there are."""
 
 
-class Part(msgspec.Struct, array_like=True):
+class EpochPart(msgspec.Struct, array_like=True):
     """A piece of an epoch's changes or of a snapshot."""
 
     attempt: str
     previous: str
-    """The attempt of the epoch before: says what these are changes of."""
+    """The attempt of the epoch before: it names the state to which the changes apply."""
     parts: int
     spaces: dict[str, dict[bytes, bytes | None]]
     cells: dict[str, dict[str, Any]]
 
 
 class Mark(msgspec.Struct, array_like=True, frozen=True):
-    """What an image holds, or what is pending in it."""
+    """Which epoch an image holds, or which is pending in it."""
 
     epoch: int
     attempt: str
@@ -82,24 +82,24 @@ class Mark(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_part = msgspec.msgpack.Decoder(Part).decode
+_decode_part = msgspec.msgpack.Decoder(EpochPart).decode
 _decode_mark = msgspec.msgpack.Decoder(Mark).decode
 _decode_cells = msgspec.msgpack.Decoder(dict[str, dict[str, Any]]).decode
 
 
 @dataclass
-class EpochLog:
+class StateLog:
     """The log of one task during one batch."""
 
-    state: EpochState
+    epochs: EpochStore
     image: LmdbImage
     wanted: frozenset[str] | None = None
-    """The spaces there are; others are left behind at the next snapshot. None: all."""
+    """The spaces that stores use. Others are left out of the next snapshot. None: all."""
 
     def restore(self) -> dict[str, dict[str, Any]]:
-        """Bring the image to where Spark's state is; return the cells of the task's parts."""
+        """Bring the image to the last epoch that Spark has committed; return the cells of the task."""
         self.image.refresh()
-        head, at = self.state.head(), self._mark(_AT)
+        head, at = self.epochs.head(), self._mark(_AT)
         self._head = head
         if head is None:
             if at is not None or self._mark(_PENDING) is not None:
@@ -111,52 +111,52 @@ class EpochLog:
         return {} if cells is None else _decode_cells(cells)
 
     def shorten(self) -> bool:
-        """Replace the log by a snapshot when most of it is out of date; tell whether that was so.
+        """Replace the log by a snapshot when most of it is out of date; tell whether it was.
 
-        To be called after `restore`: the image then is what the log adds up to.
+        Call it after `restore`: the image then is the sum of the log.
         """
         head = self._head
         if head is None or head.logged_bytes <= _SMALL_LOG_BYTES + _GARBAGE_FACTOR * self.image.total_bytes():
             return False
-        before = list(self.state.keys())
+        before = list(self.epochs.keys())
         written, number = 0, 0
         cells = _decode_cells(self.image.meta(_CELLS) or b"\x80")
         for spaces in self._live_spaces():
-            blob = _encode(Part(head.attempt, "", 0, spaces, {} if number else cells))
+            blob = _encode(EpochPart(head.attempt, "", 0, spaces, {} if number else cells))
             number += 1
-            self.state.put(head.epoch, -number, blob)
+            self.epochs.put(head.epoch, -number, blob)
             written += len(blob)
         for epoch, part in before:
             if part >= 0 or epoch != head.epoch:
-                self.state.remove(epoch, part)
+                self.epochs.remove(epoch, part)
         self._set_head(head._replace(snapshot=head.epoch, snapshot_parts=number, logged_bytes=written))
         return True
 
     @property
     def logged_bytes(self) -> int:
-        """How much of the task is in Spark's state."""
+        """How many bytes the task's log takes."""
         return 0 if self._head is None else self._head.logged_bytes
 
     def commit(self, changes: Mapping[str, Changes], cells: dict[str, dict[str, Any]]) -> None:
         """Write the changes of a batch as the next epoch."""
         head = self._head or Head(0, "", 0, 0, 0)
         epoch, attempt = head.epoch + 1, uuid4().hex
-        pieces = list(_in_parts(changes))
+        parts = list(_in_parts(changes))
         blobs = [
-            _encode(Part(attempt, head.attempt, len(pieces), piece, {} if number else cells))
-            for number, piece in enumerate(pieces)
+            _encode(EpochPart(attempt, head.attempt, len(parts), spaces, {} if number else cells))
+            for number, spaces in enumerate(parts)
         ]
         for number, blob in enumerate(blobs):
-            self.state.put(epoch, number, blob)
+            self.epochs.put(epoch, number, blob)
         logged = head.logged_bytes + sum(map(len, blobs))
         self._set_head(head._replace(epoch=epoch, attempt=attempt, logged_bytes=logged))
         old = self._mark(_PENDING)
-        left: dict[bytes, bytes | None] = {_piece(number): None for number in range(old.parts if old else 0)}
-        left.update({_piece(number): blob for number, blob in enumerate(blobs)})
+        left: dict[bytes, bytes | None] = {_pending_key(number): None for number in range(old.parts if old else 0)}
+        left.update({_pending_key(number): blob for number, blob in enumerate(blobs)})
         self.image.update(meta={**left, _PENDING: _encode(Mark(epoch, attempt, head.attempt, len(blobs)))})
 
     def _set_head(self, head: Head) -> None:
-        self.state.set_head(head)
+        self.epochs.set_head(head)
         self._head = head
 
     # -- catching up ------------------------------------------------------------------------------------------------
@@ -164,17 +164,17 @@ class EpochLog:
     def _catch_up(self, head: Head, at: Mark | None) -> None:
         pending = self._mark(_PENDING)
         if pending and (pending.epoch, pending.attempt) == (head.epoch, head.attempt) and _follows(pending, at):
-            blobs: Iterable[bytes | None] = (self.image.meta(_piece(number)) for number in range(pending.parts))
+            blobs: Iterable[bytes | None] = (self.image.meta(_pending_key(number)) for number in range(pending.parts))
             self._apply(head.epoch, head.attempt, map(_checked, blobs))
             return
         if at is not None and head.snapshot <= at.epoch < head.epoch:
-            first = self.state.get(at.epoch + 1, 0)
+            first = self.epochs.get(at.epoch + 1, 0)
             if first is not None and _decode_part(first).previous == at.attempt:
                 self._replay(at.epoch + 1, head)
                 return
         self.image.clear()
         if head.snapshot:
-            blobs = (self.state.get(head.snapshot, -number) for number in range(1, head.snapshot_parts + 1))
+            blobs = (self.epochs.get(head.snapshot, -number) for number in range(1, head.snapshot_parts + 1))
             self._apply(head.snapshot, None, map(_checked, blobs))
         self._replay(head.snapshot + 1, head)
 
@@ -189,15 +189,15 @@ class EpochLog:
             )
 
     def _parts_of(self, epoch: int) -> Iterator[bytes]:
-        first = _checked(self.state.get(epoch, 0))
+        first = _checked(self.epochs.get(epoch, 0))
         yield first
         for number in range(1, _decode_part(first).parts):
-            yield _checked(self.state.get(epoch, number))
+            yield _checked(self.epochs.get(epoch, number))
 
     def _apply(self, epoch: int, attempt: str | None, blobs: Iterable[bytes]) -> None:
-        """Apply parts one by one; the last says how far the image now is, so that a half is done again."""
+        """Apply parts one by one. The last one marks the image, so that an epoch which was cut off is applied again."""
         cells: bytes | None = None
-        waiting: Part | None = None
+        waiting: EpochPart | None = None
         for blob in blobs:
             if waiting is not None:
                 self.image.update(waiting.spaces)
@@ -216,7 +216,7 @@ class EpochLog:
         return None if data is None else _decode_mark(data)
 
     def _live_spaces(self) -> Iterator[dict[str, dict[bytes, bytes | None]]]:
-        """Walk the image in pieces; one at least, for the cells."""
+        """Walk the image in pieces; at least one, for the cells."""
         yield {}
         for name, entries in self.image.entries(_PART_BYTES):
             if self.wanted is None or name in self.wanted:
@@ -224,15 +224,15 @@ class EpochLog:
 
 
 def _follows(pending: Mark, at: Mark | None) -> bool:
-    """Tell whether pending changes are changes of what the image holds."""
+    """Tell whether a pending epoch has the changes that come next in an image."""
     if at is None:
         return pending.epoch == 1
     return (at.epoch, at.attempt) == (pending.epoch - 1, pending.previous)
 
 
 def _in_parts(changes: Mapping[str, Changes]) -> Iterator[dict[str, Changes]]:
-    """Cut changes into pieces of a bearable size; one at least."""
-    piece: dict[str, Changes] = {}
+    """Cut changes into parts that fit into memory several times; at least one."""
+    part: dict[str, Changes] = {}
     size = 0
     for name, changed in changes.items():
         mine: Changes = {}
@@ -240,15 +240,15 @@ def _in_parts(changes: Mapping[str, Changes]) -> Iterator[dict[str, Changes]]:
             mine[key] = value
             size += len(key) + (0 if value is None else len(value)) + 8
             if size >= _PART_BYTES:
-                piece[name] = mine
-                yield piece
-                piece, mine, size = {}, {}, 0
+                part[name] = mine
+                yield part
+                part, mine, size = {}, {}, 0
         if mine:
-            piece[name] = mine
-    yield piece
+            part[name] = mine
+    yield part
 
 
-def _piece(number: int) -> bytes:
+def _pending_key(number: int) -> bytes:
     return b"pending/%d" % number
 
 

@@ -1,4 +1,4 @@
-"""Tasks that keep nothing: they run where their records are, in whichever process that is."""
+"""Tasks without state: they run where their records are, in whichever process that is."""
 
 from __future__ import annotations
 
@@ -6,166 +6,166 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
 
-from headrace.engine.application import Application, Outgoing, TaskInputs, tell
 from headrace.engine.crash import crash_point
-from headrace.engine.messages import Block, Input, Report, Stretch, lanes_of
+from headrace.engine.delivery import Delivery, Outbox
+from headrace.engine.failures import BEFORE_ALL_LEVELS, failure_messages
+from headrace.engine.inputs import Inputs, only_range
+from headrace.engine.messages import FOR_DRIVER, Report, Routed, SentRecords, TopicRange
 from headrace.engine.plan import Unit
-from headrace.engine.routing import FOR_THE_WRITER
+from headrace.engine.worker import Worker
 from headrace.task.garbage_collection import collection_paused
 from headrace.task.lanes import Causes, Lane
 from headrace.task.task import Task
 
 _ENOUGH = 10_000
-"""How many records are processed before what came of them is sent on."""
-_BEFORE_ALL = -1
-"""The level of what comes before any stateful one."""
+"""How many records are processed before their outputs are sent on."""
 
 
 class StatelessTasks:
-    """The tasks of stateless units in one process, for one batch."""
+    """The tasks of units without state in one process, for one batch."""
 
-    def __init__(self, application: Application, outgoing: Outgoing) -> None:
-        self._application, self._outgoing = application, outgoing
+    def __init__(self, worker: Worker, outbox: Outbox) -> None:
+        self._worker, self._outbox = worker, outbox
+        self._application = worker.application
+        self._inputs = Inputs(worker, with_causes=True)
         self._tasks: dict[tuple[int, int], Task] = {}
         self._sent: dict[str, int] = {}
+        """How many messages each lane has."""
 
     @property
     def dropped_records(self) -> int:
-        """How many records they have left out."""
+        """How many records they have dropped."""
         return sum(task.dropped_records for task in self._tasks.values())
 
     def __bool__(self) -> bool:
         """Tell whether any had something to do."""
         return bool(self._tasks)
 
-    def run(self, number: int, now: int, process: Callable[[Task], Causes]) -> list[tuple[int, Block]]:
-        """Have a task process records, all or some of them; return what is for tasks with state, and for Spark."""
+    def run(self, number: int, now: int, process: Callable[[Task], Causes]) -> list[Routed]:
+        """Let a task process records, all or some of its batch; return the messages for others."""
         return self.follow(str(number), self._run(number, f"{number}:", now, process))
 
-    def follow(self, origin: str, sent: Iterable[tuple[int, Block]]) -> list[tuple[int, Block]]:
-        """Process what a task has sent to tasks without state; return what is for others, and what they make of it.
+    def follow(self, origin: str, sent: Iterable[Routed]) -> list[Routed]:
+        """Process what a task has sent to tasks without state; return the messages for others, and those they send.
 
-        What comes to a task by several ways is all there before it begins, to be put in the order of its causes.
+        Everything that comes to a task, by several ways perhaps, is there before it begins, to be merged by cause.
         """
         units = self._application.units
-        waiting: dict[int, list[Input]] = {}
+        waiting: dict[int, list[SentRecords]] = {}
         rest = self._sort_out(sent, waiting)
         while waiting:
             number = min(waiting, key=lambda number: units[number][0].depth)
-            blocks = waiting.pop(number)
-            process = partial(Task.process_lanes, lanes=lanes_of(blocks))
-            rest += self._sort_out(self._run(number, f"{number}:{origin}", blocks[0].now, process), waiting)
+            messages = waiting.pop(number)
+            process = partial(Task.process_lanes, lanes=self._inputs.sent(messages))
+            rest += self._sort_out(self._run(number, f"{number}:{origin}", messages[0].now, process), waiting)
         return rest
 
-    def _sort_out(self, sent: Iterable[tuple[int, Block]], waiting: dict[int, list[Input]]) -> list[tuple[int, Block]]:
-        """Add what is for tasks without state to what waits for them; return the rest."""
-        rest: list[tuple[int, Block]] = []
-        for to, block in sent:
-            if isinstance(block, Input) and self._application.is_stateless(to):
-                waiting.setdefault(to, []).append(block)
+    def _sort_out(self, sent: Iterable[Routed], waiting: dict[int, list[SentRecords]]) -> list[Routed]:
+        """Add the messages for tasks without state to those that wait for them; return the rest."""
+        rest: list[Routed] = []
+        for to, message in sent:
+            if isinstance(message, SentRecords) and self._application.is_stateless(to):
+                waiting.setdefault(to, []).append(message)
             else:
-                rest.append((to, block))
+                rest.append((to, message))
         return rest
 
-    def _run(self, number: int, name: str, now: int, process: Callable[[Task], Causes]) -> list[tuple[int, Block]]:
-        """Have a task process records, and return what it has sent.
+    def _run(self, number: int, lane: str, now: int, process: Callable[[Task], Causes]) -> list[Routed]:
+        """Let a task process records, and return the messages that it sends.
 
-        The name is that of a lane: what the task makes of one origin's records is in order.
+        They have a lane for each origin of the records: there they are in order.
         """
-        application = self._application
-        unit, index = application.units[number]
-        task = self._task(unit, index, now)
+        unit, partition = self._application.units[number]
+        task = self._task(unit, partition, now)
         causes = process(task)
         crash_point("mid-task")
-        place = self._sent.get(name, 0)
-        sent = list(application.routes.send(task.take_outputs(), causes, name, place, index, now))
-        self._sent[name] = place + len(sent)
-        return self._outgoing.send(name, sent)
+        before, outputs = self._sent.get(lane, 0), task.take_outputs()
+        sent = self._application.routes.send(outputs, causes, lane, before, partition, now, self._outbox)
+        self._sent[lane] = before + len(sent)
+        return sent
 
-    def _task(self, unit: Unit, index: int, now: int) -> Task:
-        task = self._tasks.get((unit.number, index))
+    def _task(self, unit: Unit, partition: int, now: int) -> Task:
+        task = self._tasks.get((unit.number, partition))
         if task is None:
             application = self._application
-            task = self._tasks[unit.number, index] = Task(
+            task = self._tasks[unit.number, partition] = Task(
                 application.topology,
-                application.subs[unit.subs[0]],
+                application.sub_topologies[unit.subs[0]],
                 application.config,
-                partition=index,
+                partition=partition,
                 now=now,
-                partition_count=application.partition_count,
+                partition_count=self._worker.partition_count,
             )
         task.now = now
         return task
 
 
 class StatelessStage:
-    """Runs the tasks that read topics and keep nothing, over the blocks of one Spark partition, as they come."""
+    """Runs the tasks without state that read topics, for one process and batch."""
 
-    def __init__(self, application: Application, batch: int) -> None:
-        self._application = application
-        self._outgoing = Outgoing(application, batch)
-        self._tasks = StatelessTasks(application, self._outgoing)
+    def __init__(self, worker: Worker, delivery: Delivery, batch: int) -> None:
+        self._application = worker.application
+        self._outbox = delivery.open(worker, batch)
+        self._tasks = StatelessTasks(worker, self._outbox)
+        self._inputs = Inputs(worker, with_causes=bool(worker.application.routes.tasks) or delivery.merges_by_cause)
         self._has_failed = False
-        self._inputs = TaskInputs(application)
         self._process_seconds = 0.0
 
-    def run(self, number: int, stretches: Sequence[Stretch]) -> Iterator[list[tuple[int, Block]]]:
-        """Process what a task reads: of one stretch page by page, of several all together, in the order of time."""
-        now = stretches[0].now
+    def run(self, number: int, ranges: Sequence[TopicRange]) -> Iterator[list[Routed]]:
+        """Process what a task reads: one range page by page, several all together, merged by cause."""
+        now, inputs = ranges[0].now, self._inputs.numbers
         try:
             with collection_paused():
-                for process in self._turns(stretches):
-                    started = perf_counter() - self._inputs.numbers["source_seconds"]
+                for process in self._turns(ranges):
+                    started = perf_counter() - inputs["source_seconds"]
                     sent = self._tasks.run(number, now, process)
-                    self._process_seconds += perf_counter() - self._inputs.numbers["source_seconds"] - started
+                    self._process_seconds += perf_counter() - inputs["source_seconds"] - started
                     if sent:
                         yield sent
         except Exception as error:
-            yield self._fail(error)
+            yield self._failed(error)
 
-    def _turns(self, stretches: Sequence[Stretch]) -> Iterator[Callable[[Task], Causes]]:
-        """Walk what a task is to do before what it makes of that is sent on: so much that it is worth a block."""
-        if len(stretches) == 1:
-            pages = self._inputs.pages(stretches[0])
-            for first in pages:
-                yield partial(Task.process_pages, pages=_some(first, pages))
-        else:
-            # They come in any order, and a batch run again is to do the same where causes are equal.
-            in_order = sorted(stretches, key=lambda one: (one.topic, one.partition))
-            lanes = [lane for stretch in in_order for lane in self._inputs.whole(stretch)]
-            yield partial(Task.process_lanes, lanes=lanes)
+    def _turns(self, ranges: Sequence[TopicRange]) -> Iterator[Callable[[Task], Causes]]:
+        """Walk the pieces of a task's work; after each, its outputs are sent on: enough of them for a message."""
+        alone = only_range(ranges)
+        if alone is None:
+            yield partial(Task.process_lanes, lanes=self._inputs.lanes(ranges))
+            return
+        pages = self._inputs.pages(alone)
+        for first in pages:
+            yield partial(Task.process_pages, pages=_enough(first, pages))
 
-    def end(self) -> list[tuple[int, Block]]:
-        """Commit what was written, and say what was done, if anything was."""
+    def end(self) -> list[Routed]:
+        """Commit what was put out, and report what was done, if anything was."""
         if self._has_failed:
             return []
         try:
-            self._outgoing.commit()
+            self._outbox.commit()
         except Exception as error:
-            return self._fail(error)
+            return self._failed(error)
         if not self._tasks:
             return []
         numbers = {
             **self._inputs.numbers,
-            **self._outgoing.numbers(),
+            **self._outbox.numbers(),
             "dropped_records": self._tasks.dropped_records,
             "process_seconds": self._process_seconds,
         }
-        return [(FOR_THE_WRITER, Report("stateless tasks", numbers))]
+        return [(FOR_DRIVER, Report("stateless tasks", numbers))]
 
     def __enter__(self) -> StatelessStage:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._outgoing.__exit__(*error)
+        self._outbox.__exit__(*error)
 
-    def _fail(self, error: Exception) -> list[tuple[int, Block]]:
+    def _failed(self, error: Exception) -> list[Routed]:
         self._has_failed = True
-        return tell(self._application, _BEFORE_ALL, error)
+        return failure_messages(self._application, BEFORE_ALL_LEVELS, error)
 
 
-def _some(first: Lane, rest: Iterator[Lane]) -> Iterator[Lane]:
-    """Walk a page and more of those behind it, until they are enough; the others stay where they are."""
+def _enough(first: Lane, rest: Iterator[Lane]) -> Iterator[Lane]:
+    """Walk a page and the pages behind it until they have enough records; leave the others."""
     page: Lane | None = first
     records = 0
     while page is not None:

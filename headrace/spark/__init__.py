@@ -1,1 +1,1 @@
-"""The engine: the tasks of a topology on Spark Structured Streaming."""
+"""The adapter to Spark: its source, stages, state, sink and query run the engine."""

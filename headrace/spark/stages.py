@@ -4,55 +4,88 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+import cloudpickle
 import pyarrow as pa
-from pyspark import TaskContext, cloudpickle
+from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from headrace.brokers.connecting import shared_broker
 from headrace.engine.application import Application
-from headrace.engine.batches import batch_of
-from headrace.engine.messages import SCHEMA, Block, Failure, Input, Stretch, Tick, decode, encode
-from headrace.engine.routing import FOR_THE_WRITER
-from headrace.engine.state_log import Head
+from headrace.engine.delivery import Delivery
+from headrace.engine.messages import (
+    FOR_DRIVER,
+    ClockTick,
+    Failure,
+    Routed,
+    SentRecords,
+    TopicRange,
+    decode,
+    encode,
+)
 from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
+from headrace.engine.worker import Worker
 from headrace.errors import StreamsError
+from headrace.spark.rows import SCHEMA, batch_of
+from headrace.spark.state import SparkEpochStore
 from headrace.task.garbage_collection import collect_when_asked, collection_paused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_CUT_OFF = "a part of a batch has not come to its task, which writes nothing of it"
-_applications: dict[str, tuple[str, Application]] = {}
-"""By their ids: the name of a run, and what it runs."""
+_CUT_OFF = "a part of a batch did not arrive, so its task writes nothing"
 
 
-class Packed:
-    """An application on its way to the workers: unpickled once in each."""
+@dataclass(frozen=True)
+class RunInWorker:
+    """What the tasks of a run need in a worker."""
 
-    def __init__(self, name: str, application: Application) -> None:
-        """Pack an application under a name that no other run has."""
-        self._name, self._id = name, application.config.application_id
-        self._data: bytes = cloudpickle.dumps(application)  # type: ignore[no-untyped-call]
+    worker: Worker
+    delivery: Delivery
 
-    def application(self) -> Application:
-        """Return the application."""
-        name, found = _applications.get(self._id, ("", None))
-        if found is None or name != self._name:
-            found = pickle.loads(self._data)
-            _applications[self._id] = self._name, found  # in place of an earlier run
+    def batch_number(self) -> int:
+        """Return the batch that Spark is running here. One that is tried again has the same number."""
+        context = TaskContext.get()
+        assert context is not None, "not in a task of Spark's"
+        number = context.getLocalProperty("streaming.sql.batchId")
+        assert number is not None, "not in a batch of a streaming query"
+        self.delivery.check_attempt(context.attemptNumber())
+        return int(number)
+
+
+_unpacked: dict[str, tuple[str, RunInWorker]] = {}
+"""By application id: the name of the run that this process has unpacked last, and the run."""
+
+
+class PackedRun:
+    """An application and its delivery on their way to the workers: unpacked once in each."""
+
+    def __init__(self, name: str, application: Application, delivery: Delivery) -> None:
+        """Pack a run under a name that no other run has."""
+        self._name, self._application_id = name, application.config.application_id
+        self._data: bytes = cloudpickle.dumps((application, delivery))
+
+    def unpack(self) -> RunInWorker:
+        """Return the run as this process knows it."""
+        name, run = _unpacked.get(self._application_id, ("", None))
+        if run is None or name != self._name:
+            application, delivery = pickle.loads(self._data)
+            config = application.config
+            run = RunInWorker(Worker(application, shared_broker(config.bootstrap_servers, config.kafka)), delivery)
+            _unpacked[self._application_id] = self._name, run  # in place of an earlier run
             collect_when_asked()
-        return found
+        return run
 
 
-def chain(rows: DataFrame, packed: Packed, application: Application, passing: list[int]) -> DataFrame:
-    """Put the stages behind each other: tasks without state that read topics, then the stateful ones of each level.
+def chain(rows: DataFrame, packed: PackedRun, application: Application, passing: list[int]) -> DataFrame:
+    """Put the stages behind each other: tasks without state that read topics, then the stateful tasks of each level.
 
-    Between two stages there is always a shuffle, so that one begins when the other has come to its end. What is for the
-    writer passes later stages under the numbers of `passing`.
+    Between two stages there is always a shuffle, so that a stage begins when the one before has come to its end.
+    Messages for the driver pass later stages under the numbers of `passing`.
     """
     plan = application.plan
     if any(not plan.units[unit].stateful for topic, unit in plan.readers.items() if topic not in plan.internal):
@@ -62,61 +95,47 @@ def chain(rows: DataFrame, packed: Packed, application: Application, passing: li
     return rows
 
 
-def _stateless(packed: Packed, passing: list[int]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        application, last = packed.application(), 0
-        orders: dict[int, list[Stretch]] = {}
+def _stateless(packed: PackedRun, passing: list[int]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def process(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        run, last = packed.unpack(), 0
+        application = run.worker.application
+        ranges: dict[int, list[TopicRange]] = {}
         for batch in batches:
             for task, data in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
                 last = task
                 if application.is_stateless(task):
-                    block = decode(data)
-                    assert isinstance(block, Stretch)
-                    orders.setdefault(task, []).append(block)
+                    message = decode(data)
+                    assert isinstance(message, TopicRange)
+                    ranges.setdefault(task, []).append(message)
                 else:
                     yield batch_of([(task, data)])
-        if last != FOR_THE_WRITER:
+        if last != FOR_DRIVER:
             raise StreamsError(_CUT_OFF)
-        with StatelessStage(application, _batch_number(application)) as stage:
-            for task, stretches in orders.items():
-                for sent in stage.run(task, stretches):
+        with StatelessStage(run.worker, run.delivery, run.batch_number()) as stage:
+            for task, mine in ranges.items():
+                for sent in stage.run(task, mine):
                     yield batch_of([(to if to >= 0 else passing[task % len(passing)], made) for to, made in sent])
-            said = stage.end()
-            if said:
-                yield batch_of(said)
+            report = stage.end()
+            if report:
+                yield batch_of(report)
 
-    return run
-
-
-def _batch_number(application: Application) -> int:
-    """Return which batch this worker is at work on; one that is run again has the same number.
-
-    Spark runs the tasks of an executor that it has lost again by itself, those that were done, too. They may have
-    written, which only the next run gets to know.
-    """
-    context = TaskContext.get()
-    assert context is not None, "not in a task of Spark's"
-    number = context.getLocalProperty("streaming.sql.batchId")
-    assert number is not None, "not in a batch of a streaming query"
-    if application.permit is not None and context.attemptNumber() > 0:
-        raise StreamsError("Spark has lost an executor: the batch is to be done again as a whole")
-    return int(number)
+    return process
 
 
 class TaskProcessor(StatefulProcessor):
-    """Runs the tasks of one level; what is for a later level or for the writer passes through.
+    """Runs the tasks of one level; messages for later levels and for the driver pass through.
 
-    Spark ends the input also when it could not get all of it, and tells nobody here. But groups come in the order of
-    their numbers, and the last number in every partition is one that the reader has sent as the end. So a task's
-    outputs are written when the next group begins: then the task has had all of its own.
+    Spark also ends the input when it could not get all of it, and tells Python nothing. But groups come in the order of
+    their numbers, and the last number in every partition is that of the end of input. So a task's outputs are committed
+    when the next group begins: then the task has had all its records.
     """
 
-    def __init__(self, packed: Packed, level: int, passing: list[int]) -> None:
+    def __init__(self, packed: PackedRun, level: int, passing: list[int]) -> None:
         self._packed, self._level, self._passing = packed, level, passing
         self._unfinished: tuple[int, StatefulTask] | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._log = handle.getMapState("log", "place long", "blob binary")
+        self._log = handle.getMapState("log", "place long", "blob binary")  # checkpoints have these names
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         number = int(key[0])
@@ -125,69 +144,28 @@ class TaskProcessor(StatefulProcessor):
             self._unfinished = None
             yield from self._rows(before, unfinished.finish())
         data = [bytes(row.block) for row in rows]
-        application = self._packed.application()
-        if not application.is_of_level(number, self._level):
-            for block in data:
-                yield Row(task=number, block=block)
+        run = self._packed.unpack()
+        if not run.worker.application.is_of_level(number, self._level):
+            for message in data:
+                yield Row(task=number, block=message)
             return
-        with collection_paused():  # until what is made for others is gone again
-            blocks = [decode(block) for block in data]
-            if any(isinstance(block, Failure) for block in blocks):
-                return  # some of its records are missing, and the batch will not be
-            task = StatefulTask(application, number, SparkState(self._log), _batch_number(application))
-            sent = task.run([block for block in blocks if isinstance(block, Input | Stretch | Tick)])
+        with collection_paused():  # until the messages for others are gone
+            messages = [decode(message) for message in data]
+            if any(isinstance(message, Failure) for message in messages):
+                return  # some of its records are missing, and the batch will fail
+            epochs = SparkEpochStore(self._log)
+            task = StatefulTask(run.worker, run.delivery, number, epochs, run.batch_number())
+            sent = task.run([one for one in messages if isinstance(one, SentRecords | TopicRange | ClockTick)])
             made = list(self._rows(number, sent))
-            del data, blocks, sent
+            del data, messages, sent
         self._unfinished = number, task
         yield from made
 
-    def _rows(self, number: int, sent: list[tuple[int, Block]]) -> Iterator[Row]:
+    def _rows(self, number: int, sent: list[Routed]) -> Iterator[Row]:
         passing = self._passing[number % len(self._passing)]
-        for to, block in sent:
-            yield Row(task=passing if to < 0 else to, block=encode(block))
+        for to, message in sent:
+            yield Row(task=passing if to < 0 else to, block=encode(message))
 
     def close(self) -> None:
         if self._unfinished is not None:
             raise StreamsError(_CUT_OFF)
-
-
-class SparkState:
-    """A task's part of Spark's state store.
-
-    All of it is one map from numbers to bytes: what Spark does to open another, and for each column, it does anew in
-    every batch, and that takes longer than the task itself.
-    """
-
-    _HEAD = 0
-    _PARTS = 1 << 20
-    """How many numbers an epoch has, half of them for parts below 0; epochs begin with 1."""
-
-    def __init__(self, log: Any) -> None:
-        self._log = log
-
-    def head(self) -> Head | None:
-        found = self._blob(self._HEAD)
-        return None if found is None else msgspec.msgpack.decode(found, type=Head)
-
-    def set_head(self, head: Head) -> None:
-        self._log.updateValue((self._HEAD,), (msgspec.msgpack.encode(head),))
-
-    def get(self, epoch: int, part: int) -> bytes | None:
-        return self._blob(epoch * self._PARTS + part)
-
-    def put(self, epoch: int, part: int, blob: bytes) -> None:
-        self._log.updateValue((epoch * self._PARTS + part,), (blob,))
-
-    def remove(self, epoch: int, part: int) -> None:
-        self._log.removeKey((epoch * self._PARTS + part,))
-
-    def keys(self) -> Iterator[tuple[int, int]]:
-        half = self._PARTS // 2
-        for (place,) in self._log.keys():  # noqa: SIM118, it is no dict
-            if place != self._HEAD:
-                epoch, part = divmod(int(place) + half, self._PARTS)
-                yield epoch, part - half
-
-    def _blob(self, place: int) -> bytes | None:
-        found = self._log.getValue((place,))
-        return None if found is None else bytes(found[0])

@@ -25,7 +25,7 @@ from headrace import (
 )
 from headrace.brokers.engine import EngineBroker
 from headrace.errors import SupersededError
-from headrace.spark import query as launch
+from headrace.spark.source import SourceSettings
 from tests.spark.applications import Place, caught_up, still_runs, wait_for, word_count
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
@@ -203,12 +203,12 @@ def test_a_batch_that_another_run_has_noted(place: Place, log: str, is_latest: b
 
 def test_a_task_that_does_not_see_the_end_of_its_records_fails(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark ends a task's input also when it could not get all of it."""
-    whole = launch._reading
-    monkeypatch.setattr(launch, "_reading", lambda *given: msgspec.structs.replace(whole(*given), last=[]))
+    dumps = SourceSettings.dumps
+    monkeypatch.setattr(SourceSettings, "dumps", lambda whole: dumps(msgspec.structs.replace(whole, last_numbers=[])))
     place.create("lines", "counts")
     place.produce("lines", (None, "a b", 1))
 
-    with pytest.raises(StreamsError, match="a part of a batch has not come to its task, which writes nothing of it"):
+    with pytest.raises(StreamsError, match="a part of a batch did not arrive, so its task writes nothing"):
         place.streams(word_count()).run(until_caught_up=True)
     assert place.read("counts", serdes.Long) == []
 
@@ -463,7 +463,7 @@ def test_a_topic_made_anew_is_not_taken_for_the_old_one(place: Place) -> None:
     place.create("lines")
     place.produce("lines", (None, "a", 2), (None, "b", 3))
 
-    with pytest.raises(StreamsError, match="topic 'lines' was deleted and made anew"):
+    with pytest.raises(StreamsError, match="topic 'lines' was deleted and created again"):
         place.streams(word_count()).run(until_caught_up=True)
 
 

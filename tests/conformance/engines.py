@@ -15,10 +15,10 @@ from headrace import Streams, StreamsBuilder, StreamsConfig
 from headrace.brokers import Broker, connect
 from headrace.brokers.engine import EngineBroker
 from headrace.brokers.writing import PartitionRecords
-from headrace.engine.in_process import BatchEngine
 from headrace.partitioning import partition_of
 from tests.conformance.running import CONFIG, Entry
 from tests.conformance.scenario import STRING, ScenarioTopology
+from tests.engine.memory_engine import MemoryEngine
 from tests.spark.applications import caught_up, wait_for
 
 Outputs = dict[str, list[Entry]]
@@ -44,11 +44,11 @@ class InBatches:
     def run(self, scenario: dict[str, Any]) -> Outputs:
         topology = ScenarioTopology(scenario["topology"])
         with tempfile.TemporaryDirectory() as folder:
-            engine = BatchEngine(topology.build(), CONFIG, Path(folder), self._partitions)
+            engine = MemoryEngine(topology.build(), CONFIG, Path(folder), self._partitions)
             for entry in scenario["input"]:
                 if "advance_wall_clock" in entry:
                     engine.run(self._size)
-                    engine.tick(engine.now + entry["advance_wall_clock"])
+                    engine.advance_wall_clock(engine.now + entry["advance_wall_clock"])
                 elif self._takes_part(entry):
                     engine.produce(entry["topic"], raw(entry["key"]), raw(entry["value"]), entry["ts"], headers(entry))
             engine.run(self._size)

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.brokers import LocalBroker, connect
 from headrace.errors import TopicError
-from tests.engine.planning import Query, reading_of
+from tests.engine.planning import Query, read_plan
 
 
 @pytest.fixture
@@ -20,10 +20,9 @@ def broker(tmp_path: Path) -> Iterator[LocalBroker]:
 
 
 @pytest.fixture
-def query(broker: LocalBroker, tmp_path: Path) -> Query:
+def query(broker: LocalBroker) -> Query:
     broker.create_topic("in", 1)
-    reading = reading_of(f"local:{tmp_path / 'topics.db'}", {"in": [[0]]}, resets={"in": "earliest", "later": "latest"})
-    return Query(reading, broker)
+    return Query(read_plan({"in": [[0]]}, resets={"in": "earliest", "later": "latest"}), broker)
 
 
 def test_a_batch_reads_what_came_since_the_last(query: Query) -> None:
@@ -35,8 +34,8 @@ def test_a_batch_reads_what_came_since_the_last(query: Query) -> None:
 
 
 def test_the_first_batch_may_have_nothing_to_read(query: Query) -> None:
-    assert query.plan() == query.offset
-    assert query.read(query.offset) == {}  # Spark has no batch before it to compare with
+    assert query.plan() is None
+    assert query.read(query.end) == {}  # Spark has no batch before it to compare with
 
 
 def test_a_topic_that_comes_later_begins_at_its_end_of_that_moment(query: Query, broker: LocalBroker) -> None:
@@ -64,7 +63,7 @@ def test_a_batch_that_is_run_again_begins_where_it_began(query: Query, broker: L
     query.restart(tasks={"later": [[0]]})
     query.begin()
     query.add("later", 3)
-    end = query.plan()
+    end = query.planned()
 
     query.restart()
     query.begin()  # Spark asks again, as long as no batch is done
@@ -88,18 +87,18 @@ def test_a_batch_planned_for_a_topic_does_not_read_the_one_made_anew(
     query: Query, broker: LocalBroker, goes_on: bool
 ) -> None:
     query.add("in", 3)
-    end = query.plan()
+    end = query.planned()
     broker.delete_topic("in")
     broker.create_topic("in", 1)
     query.add("in", 5)
-    query.restart(goes_on=goes_on)
+    query.restart(goes_on_after_loss=goes_on)
 
     if not goes_on:
-        with pytest.raises(TopicError, match="topic 'in' was deleted and made anew"):
+        with pytest.raises(TopicError, match="topic 'in' was deleted and created again"):
             query.read(end)
         return
     assert query.read(end) == {}
-    query.offset = end
+    query.end = end
     assert query.batch() == {("in", 0): (0, 5)}
 
 
@@ -116,13 +115,13 @@ def test_a_topic_that_was_away_and_is_made_anew_is_not_taken_for_the_old_one(que
     query.add("later", 4)
     query.restart(tasks={"in": [[0]], "later": [[0]]})
 
-    with pytest.raises(TopicError, match="topic 'later' was deleted and made anew"):
+    with pytest.raises(TopicError, match="topic 'later' was deleted and created again"):
         query.plan()
 
 
 def test_a_topic_made_anew_may_have_fewer_partitions(query: Query, broker: LocalBroker) -> None:
     broker.create_topic("later", 3)
-    query.restart(tasks={"later": [[0], [1], [2]]}, goes_on=True)
+    query.restart(tasks={"later": [[0], [1], [2]]}, goes_on_after_loss=True)
     query.batch()
     query.add("later", 1, partition=2)
     query.batch()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace import StreamsBuilder, StreamsConfig, StreamsError, Topology, serdes
-from headrace.engine.identity import Identity, spark_partition
+from headrace.engine.identity import Identity, first_number, last_number, spark_partition
 from headrace.engine.plan import make_plan
 
 CONFIG = StreamsConfig(application_id="app")
@@ -211,3 +211,18 @@ def test_a_damaged_file_says_what_to_do(tmp_path: Path) -> None:
 
     with pytest.raises(StreamsError, match="headrace reset"):
         Identity.load(path)
+
+
+def test_numbers_cover_every_shuffle_partition_from_both_ends() -> None:
+    first, last = ([number_of(wanted, 5) for wanted in range(5)] for number_of in (first_number, last_number))
+    assert [spark_partition(number, 5) for number in first] == [0, 1, 2, 3, 4]
+    assert [spark_partition(number, 5) for number in last] == [0, 1, 2, 3, 4]
+    assert max(first) < 100 < 2**31 - 100 < min(last)
+
+
+def test_a_used_number_is_not_given_again() -> None:
+    used: set[int] = set()
+    for _ in range(4):
+        used.add(first_number(1, 2, used))
+    assert len(used) == 4
+    assert {spark_partition(number, 2) for number in used} == {1}

@@ -1,243 +1,66 @@
-"""Tasks without state, which run where their records are; and how a stage knows that it has had all of its input."""
+"""The engine in one process, over the embedded log.
+
+Tests: headrace.engine.in_process, headrace.engine.commit, headrace.engine.worker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias, cast
-from unittest.mock import Mock
 
 import pytest
-from pyspark import TaskContext
 
-from headrace import KStream, StreamsBuilder, StreamsConfig, StreamsError, Topology, serdes
-from headrace.engine import routing, stateless
-from headrace.engine.batches import batch_of
-from headrace.engine.in_process import BatchEngine, WritingToLists
-from headrace.engine.messages import Block, Report, Stretch, decode
-from headrace.engine.routing import FOR_THE_WRITER
-from headrace.spark import stages
-from headrace.spark.stages import Packed
-from headrace.task import outputs, task
-from headrace.testing import TopologyTestDriver
+from headrace import StreamsBuilder, StreamsConfig, TaskError, Topology, serdes
+from headrace.brokers import LocalBroker
+from headrace.engine.in_process import InProcessEngine
 
 
-class Unpacked:
-    """An application that need not travel."""
-
-    def __init__(self, engine: BatchEngine) -> None:
-        self._engine = engine
-
-    def application(self) -> object:
-        return self._engine.application
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalBroker]:
+    with LocalBroker(tmp_path / "topics.db") as broker:
+        broker.create_topic("lines", 2)
+        yield broker
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut off"])
-def test_what_a_reader_has_not_sent_to_its_end_is_not_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
-) -> None:
+def engine_of(topology: Topology, broker: LocalBroker, folder: Path) -> InProcessEngine:
+    config = StreamsConfig(application_id="app", statestore_cache_max_bytes=0, max_records_per_batch=2)
+    return InProcessEngine(topology, config, broker, folder / "images")
+
+
+def counts_of_words() -> Topology:
     builder = StreamsBuilder()
-    builder.stream("in", value_serde=serdes.String).map_values(str.upper).to("out", value_serde=serdes.String)
-    config = StreamsConfig(application_id="app", bootstrap_servers=f"local:{tmp_path}/topics.db")
-    engine = BatchEngine(builder.build(), config, tmp_path)
-    engine.produce("in", b"k", b"v", 1)
-    monkeypatch.setattr(stages, "_batch_number", lambda application: 0)
-    (task,) = engine.application.units
-    rows: list[tuple[int, Block]] = [(task, Stretch("in", 0, 0, 1, 0)), (FOR_THE_WRITER, Report("reader", {}))]
-    said: list[Block] = []
-
-    def run() -> None:
-        stage = stages._stateless(cast(Packed, Unpacked(engine)), [0])
-        for batch in stage(iter([batch_of(rows if whole else rows[:1])])):
-            said.extend(decode(data) for data in batch.column(1).to_pylist())
-
-    if whole:
-        run()
-    else:
-        with pytest.raises(StreamsError, match="a part of a batch has not come to its task"):
-            run()
-    assert ("stateless tasks" in [block.name for block in said if isinstance(block, Report)]) == whole
+    words = builder.stream("lines", value_serde=serdes.String).flat_map_values(str.split)
+    counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="counts")
+    counts.to_stream().to("counts", value_serde=serdes.Long)
+    return builder.build()
 
 
-Stream: TypeAlias = KStream[Any, Any]
-TEXT: dict[str, Any] = {"key_serde": serdes.String, "value_serde": serdes.String}
+def lines(broker: LocalBroker, *texts: str, start: int = 0) -> None:
+    broker.produce("lines", [(b"%d" % n, text.encode(), start + n) for n, text in enumerate(texts)])
 
 
-def by_two_tasks(first: Stream) -> Stream:
-    """Send records through two tasks of one unit, and bring them together again."""
-    return first.repartition(name="two", partitions=2, **TEXT).select_key(lambda key, value: "all")
+def test_words_are_counted_over_batches(tmp_path: Path, broker: LocalBroker) -> None:
+    engine = engine_of(counts_of_words(), broker, tmp_path)
+    lines(broker, "to be or", "not to be", "to be")
+
+    engine.run_until_caught_up()
+    lines(broker, "be", start=10)
+    engine.run_until_caught_up()
+
+    values = [(record.key, serdes.Long.deserialize("counts", record.value)) for record in broker.records("counts")]
+    assert [count for word, count in values if word == b"be"] == [1, 2, 3, 4]
+    assert broker.positions("app")["lines"] == broker.end_offsets("lines")
+    assert engine.metrics.batches() > 1
 
 
-def by_two_topics(first: Stream) -> Stream:
-    """Send records through two topics to one task."""
-    small, large = (
-        first.filter(lambda key, value, odd=odd: ord(value) % 2 == odd).repartition(name=f"odd{odd}", **TEXT)  # type: ignore[misc]
-        for odd in (0, 1)
-    )
-    return small.merge(large).select_key(lambda key, value: "all")
-
-
-def by_many_repartitions(first: Stream) -> Stream:
-    """Send records from one task without state to the next."""
-    for number in range(5):
-        first = first.repartition(name=f"step{number}", partitions=2, **TEXT).map_values(str.lower)
-    return first.select_key(lambda key, value: "all")
-
-
-def in_a_circle(first: Stream) -> Stream:
-    """Send records back to where they came from, by way of another task."""
-    once = first.repartition(name="once", partitions=2, **TEXT)
-    again = once.filter(lambda key, value: value < "c").map_values(lambda value: value + "!")
-    back = again.repartition(name="again", partitions=2, **TEXT).select_key(lambda key, value: value)
-    return once.merge(back.repartition(name="back", partitions=2, **TEXT))
-
-
-@pytest.mark.parametrize("way", [by_two_tasks, by_two_topics, by_many_repartitions, in_a_circle])
-@pytest.mark.parametrize("counts_before", [True, False], ids=["behind state", "from a topic"])
-@pytest.mark.parametrize(("size", "page"), [(1, 10_000), (5, 10_000), (None, 10_000), (None, 3)])
-def test_records_keep_their_order_through_tasks_without_state(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    way: Callable[[Stream], Stream],
-    counts_before: bool,
-    size: int | None,
-    page: int,
-) -> None:
-    for module, name in ((outputs, "PAGE"), (task, "PAGE"), (stateless, "_ENOUGH")):
-        monkeypatch.setattr(module, name, page)
-
-    def build() -> Topology:
-        builder = StreamsBuilder()
-        first = builder.stream("in", **TEXT)
-        if counts_before:
-            first = first.group_by_key(**TEXT).reduce(lambda old, new: new, store="first").to_stream()
-        together = way(first).repartition(name="one", partitions=1, **TEXT).group_by_key(**TEXT)
-        together.reduce(lambda old, new: old + new, store="all").to_stream().to("out", **TEXT)
-        return builder.build()
-
-    config = StreamsConfig(application_id="app", num_partitions=1, statestore_cache_max_bytes=0)
-    engine = BatchEngine(build(), config, tmp_path)
-    with TopologyTestDriver(build(), {"statestore_cache_max_bytes": 0}) as driver:
-        for number, letter in enumerate("abcdefghijkl" * 3):
-            driver.pipe("in", letter.encode(), letter.encode(), 1000 + number, [])
-            engine.produce("in", letter.encode(), letter.encode(), 1000 + number)
-        expected = [(key, value) for key, value, *_ in driver.queue("out")]
-
-    engine.run(size)
-
-    assert [(key, value) for _, _, key, value, *_ in engine.records("out")] == expected
-
-
-def by_unequal_ways(first: Stream) -> Stream:
-    """Send records to one task by two ways, one of which leads through another task."""
-    direct = first.filter(lambda key, value: ord(value) % 2 == 0).repartition(name="direct", **TEXT)
-    around = first.filter(lambda key, value: ord(value) % 2 == 1).repartition(name="around", **TEXT)
-    return direct.merge(around.map_values(str.lower).repartition(name="further", **TEXT))
-
-
-@pytest.mark.parametrize("way", [by_two_topics, by_unequal_ways])
-@pytest.mark.parametrize("counts_before", [True, False], ids=["behind state", "from a topic"])
-@pytest.mark.parametrize("tasks_write", [True, False])
-@pytest.mark.parametrize("page", [10_000, 3])
-def test_a_task_without_state_takes_what_comes_by_several_ways_in_order(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    way: Callable[[Stream], Stream],
-    counts_before: bool,
-    tasks_write: bool,
-    page: int,
-) -> None:
-    for module, name in ((outputs, "PAGE"), (task, "PAGE"), (stateless, "_ENOUGH")):
-        monkeypatch.setattr(module, name, page)
+def test_the_exception_of_a_function_ends_the_batch_and_commits_nothing(tmp_path: Path, broker: LocalBroker) -> None:
     builder = StreamsBuilder()
-    first = builder.stream("in", **TEXT)
-    if counts_before:
-        first = first.group_by_key(**TEXT).reduce(lambda old, new: new, store="first").to_stream()
-    way(first).to("out", **TEXT)
-    config = StreamsConfig(application_id="app", num_partitions=1, statestore_cache_max_bytes=0)
-    engine = BatchEngine(builder.build(), config, tmp_path, tasks_write=tasks_write)
-    letters = "abcdefghijkl" * 3
-    for number, letter in enumerate(letters):
-        engine.produce("in", b"k", letter.encode(), 1000 + number)
+    builder.stream("lines", value_serde=serdes.String).map_values(int).to("out")
+    engine = engine_of(builder.build(), broker, tmp_path)
+    lines(broker, "1", "two")
 
-    engine.run()
+    with pytest.raises(TaskError, match="invalid literal for int"):
+        engine.run_until_caught_up()
 
-    assert [value for _, _, _, value, *_ in engine.records("out")] == [letter.encode() for letter in letters]
-
-
-def test_a_task_writes_under_one_name_whatever_topics_it_finds_something_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    builder = StreamsBuilder()
-    stream = builder.stream(["a", "b"], **TEXT)
-    stream.to("out", **TEXT)
-    stream.repartition(name="more", **TEXT).to("out", **TEXT)
-    engine = BatchEngine(builder.build(), StreamsConfig(application_id="app"), tmp_path, tasks_write=True)
-    names: list[set[str]] = []
-    send = WritingToLists.send
-
-    def noting(self: WritingToLists, task: str, *rest: Any) -> int:
-        names[-1].add(task)
-        return send(self, task, *rest)
-
-    monkeypatch.setattr(WritingToLists, "send", noting)
-    for topics in (["a", "b"], ["a"], ["b"]):  # as when one of them is lost before the batch is done again
-        names.append(set())
-        for topic in topics:
-            engine.produce(topic, b"k", b"v", 1000)
-        engine.run()
-
-    assert names[0] == names[1] == names[2]
-    assert len(names[0]) == 2
-
-
-@pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("joins", [False, True], ids=["two topics", "a stream and a global table"])
-def test_equal_causes_have_one_order_whatever_comes_first(tmp_path: Path, joins: bool, backwards: bool) -> None:
-    builder = StreamsBuilder()
-    if joins:  # the table's row is there before the stream's record
-        rows = builder.global_table("b", **TEXT)
-        stream = builder.stream("a", **TEXT).join(rows, lambda value, row: f"{value}+{row}", key=lambda key, value: key)
-    else:
-        stream = builder.stream(["a", "b"], **TEXT)
-    stream.to("out", **TEXT)
-    engine = BatchEngine(builder.build(), StreamsConfig(application_id="app"), tmp_path)
-    for topic in ("a", "b"):  # as on Kafka, where the offset is all there is beside the timestamp
-        engine.topics[topic] = [[(0, 1000, b"k", topic.encode(), None, 0)]]
-
-    waiting = engine.next_batch()
-    engine.run_batch(waiting[::-1] if backwards else waiting)
-
-    assert [row[3] for row in engine.records("out")] == ([b"a+b"] if joins else [b"a", b"b"])
-
-
-def test_a_long_stretch_goes_through_many_tasks_without_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routing, "RECORDS_PER_BLOCK", 2)
-    builder = StreamsBuilder()
-    by_many_repartitions(builder.stream("in", **TEXT)).to("out", **TEXT)
-    engine = BatchEngine(builder.build(), StreamsConfig(application_id="app", num_partitions=1), tmp_path)
-    for number in range(100):
-        engine.produce("in", b"k", b"%d" % number, 1000 + number)
-
-    engine.run()
-
-    assert [value for _, _, _, value, *_ in engine.records("out")] == [b"%d" % number for number in range(100)]
-
-
-@pytest.mark.parametrize("writes", [True, False], ids=["on Kafka", "through the driver"])
-def test_a_task_that_spark_runs_again_by_itself_does_not_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: bool
-) -> None:
-    context = Mock(**{"attemptNumber.return_value": 1, "getLocalProperty.return_value": "7"})
-    monkeypatch.setattr(TaskContext, "get", lambda: context)
-    builder = StreamsBuilder()
-    builder.stream("in").to("out")
-    engine = BatchEngine(builder.build(), StreamsConfig(application_id="app"), tmp_path)
-    application = replace(engine.application, permit=object() if writes else None)
-
-    if writes:
-        with pytest.raises(StreamsError, match="Spark has lost an executor: the batch is to be done again"):
-            stages._batch_number(application)
-    else:
-        assert stages._batch_number(application) == 7
+    assert broker.end_offsets("out") == {0: 0}
+    assert broker.positions("app") == {}

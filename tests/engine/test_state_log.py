@@ -1,4 +1,4 @@
-"""The epoch log: an image holds what Spark has committed, whatever happens in between."""
+"""The state log: an image holds what Spark has committed, whatever happens in between."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.engine import state_log as epochs
-from headrace.engine.in_process import DictState
-from headrace.engine.state_log import EpochLog, Head
+from headrace.engine import state_log
+from headrace.engine.in_process import MemoryEpochStore
+from headrace.engine.state_log import StateLog
 from headrace.errors import ProcessorStateError
 from headrace.state.image import Changes
 from headrace.state.lmdb_image import LmdbImage
@@ -24,14 +24,14 @@ class Batches:
 
     def __init__(self, folder: Path) -> None:
         self.image = LmdbImage(folder)
-        self.state = DictState()
+        self.state = MemoryEpochStore()
         self.cells: dict[str, dict[str, Any]] = {}
         self.expected: Content = {}
 
     def run(self, changes: dict[str, Changes], *, committed: bool = True, cells: int = 0) -> None:
         """Run one batch; when it is not committed, Spark goes back to the state before it."""
         before = deepcopy(self.state)
-        log = EpochLog(self.state, self.image)
+        log = StateLog(self.state, self.image)
         self.cells = log.restore()
         assert content(self.image) == self.expected
         log.shorten()
@@ -50,7 +50,7 @@ class Batches:
                 del self.expected[space]
 
     def check(self) -> None:
-        EpochLog(self.state, self.image).restore()
+        StateLog(self.state, self.image).restore()
         assert content(self.image) == self.expected
 
 
@@ -135,15 +135,15 @@ def test_an_image_of_a_batch_that_another_attempt_replaced_is_thrown_away(batche
 def test_a_reset_application_finds_an_empty_image(batches: Batches) -> None:
     batches.run({"s": {b"a": b"1"}})
     batches.check()
-    batches.state, batches.expected = DictState(), {}
+    batches.state, batches.expected = MemoryEpochStore(), {}
 
     batches.check()
 
 
 def test_large_changes_are_cut_into_parts(batches: Batches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(epochs, "_PART_BYTES", 100)
+    monkeypatch.setattr(state_log, "_PART_BYTES", 100)
     batches.run({"s": {b"%d" % number: b"x" * 20 for number in range(50)}, "t": {b"a": b"1"}}, cells=3)
-    assert len(batches.state.entries) > 5
+    assert len(batches.state.blobs) > 5
 
     batches.check()
     batches.image = LmdbImage(tmp_path / "another host")
@@ -155,40 +155,28 @@ def test_the_log_stays_within_a_small_factor_of_what_is_live(batches: Batches, t
         batches.run({"s": {b"%d" % key: b"%d" % number * 200 for key in range(100)}}, cells=number)
     live = sum(len(key) + len(value) for space in batches.expected.values() for key, value in space.items())
 
-    assert sum(map(len, batches.state.entries.values())) < 4 * live + (2 << 20)
+    assert sum(map(len, batches.state.blobs.values())) < 4 * live + (2 << 20)
 
     batches.image = LmdbImage(tmp_path / "another host")
     batches.check()
-    assert EpochLog(batches.state, batches.image).restore() == {"": {"n": 59}}
+    assert StateLog(batches.state, batches.image).restore() == {"": {"n": 59}}
 
 
 def test_a_snapshot_leaves_out_spaces_that_are_no_longer_wanted(batches: Batches) -> None:
     batches.run({"old": {b"a": b"1" * 3_000_000}, "new": {b"a": b"1"}})
     for _ in range(3):
         batches.run({"old": {b"a": b"2" * 3_000_000}})
-    log = EpochLog(batches.state, batches.image, frozenset(["new"]))
+    log = StateLog(batches.state, batches.image, frozenset(["new"]))
     log.restore()
 
     assert log.shorten()
 
-    assert sum(map(len, batches.state.entries.values())) < 1000
-
-
-def test_parts_have_places_of_their_own(batches: Batches) -> None:
-    places = [(1, 0), (1, 1), (2, 0), (2, -1), (2, -2), (3, -1), (10**9, 500_000), (10**9, -500_000)]
-    for number, (epoch, part) in enumerate(places):
-        batches.state.put(epoch, part, b"%d" % number)
-    batches.state.set_head(Head(3, "attempt", 2, 2, 10))
-
-    assert [batches.state.get(epoch, part) for epoch, part in places] == [b"%d" % n for n in range(len(places))]
-    assert sorted(batches.state.keys()) == sorted(places)
-    assert batches.state.head() == Head(3, "attempt", 2, 2, 10)
+    assert sum(map(len, batches.state.blobs.values())) < 1000
 
 
 def test_a_missing_part_is_an_error_that_says_what_to_do(batches: Batches, tmp_path: Path) -> None:
     batches.run({"s": {b"a": b"1"}})
-    for place in [place for place in batches.state.entries if place]:
-        del batches.state.entries[place]
+    batches.state.blobs.clear()
     batches.image = LmdbImage(tmp_path / "another host")
 
     with pytest.raises(ProcessorStateError, match="headrace reset"):
@@ -211,9 +199,9 @@ def test_any_order_of_failures_and_hosts_ends_in_the_committed_state(
     folder = tmp_path_factory.mktemp("images")
     hosts: Callable[[int], LmdbImage] = {number: LmdbImage(folder / str(number)) for number in range(3)}.__getitem__
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epochs, "_PART_BYTES", part_bytes)
-        patch.setattr(epochs, "_SMALL_LOG_BYTES", small_log)
-        patch.setattr(epochs, "_GARBAGE_FACTOR", 0.01)
+        patch.setattr(state_log, "_PART_BYTES", part_bytes)
+        patch.setattr(state_log, "_SMALL_LOG_BYTES", small_log)
+        patch.setattr(state_log, "_GARBAGE_FACTOR", 0.01)
         batches = Batches(folder / "first")
         for changes, committed, host in steps:
             batches.image = hosts(host)

@@ -9,7 +9,7 @@ from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TopicError
 from headrace.partitioning import partition_of
-from tests.engine.planning import Query, reading_of
+from tests.engine.planning import Query, read_plan
 from tests.kafka.naming import unique
 from tests.kafka.places import OnKafka
 from tests.kafka.transactions import transactional, write
@@ -109,13 +109,12 @@ def test_a_pattern_does_not_mean_what_the_application_keeps_for_itself(place: On
 def query(place: OnKafka, broker: KafkaBroker) -> Query:
     """Have a reader of the lines."""
     place.create(place.lines)
-    reading = reading_of(place.config.bootstrap_servers, {place.lines: [[0]]})
-    return Query(reading, broker)
+    return Query(read_plan({place.lines: [[0]]}), broker)
 
 
 def test_records_that_go_between_two_attempts_at_a_batch_are_an_error(place: OnKafka, query: Query) -> None:
     query.add(place.lines, 5)
-    end = query.plan()
+    end = query.planned()
     place.delete_records(3)
     query.restart()
 
@@ -125,13 +124,13 @@ def test_records_that_go_between_two_attempts_at_a_batch_are_an_error(place: OnK
 
 def test_or_are_left_out_and_told(place: OnKafka, query: Query) -> None:
     query.add(place.lines, 5)
-    end = query.plan()
+    end = query.planned()
     place.delete_records(3)
-    query.restart(goes_on=True)
+    query.restart(goes_on_after_loss=True)
 
     assert query.read(end) == {(place.lines, 0): (3, 5)}
     assert query.notes == [f"topic '{place.lines}', partition 0: offsets 0 to 2 are gone"]
-    query.offset = end
+    query.end = end
     assert query.batch() is None
 
 

@@ -1,0 +1,57 @@
+"""The topics that an application names: created when they are missing, looked for again while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.brokers.engine import EngineBroker
+from headrace.config import StreamsConfig
+from headrace.engine.application import Application
+from headrace.engine.changelogs import changelog_name
+from headrace.errors import TopicError
+from headrace.topology.nodes import SinkNode, SourceNode
+from headrace.topology.topology import Topology
+
+
+class NoTopicYetError(TopicError):
+    """No topic matches a pattern: an application that keeps running waits for one."""
+
+
+def create_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> dict[str, int]:
+    """Create the topics that the application names and that are missing; return the partitions of all topics."""
+    named: set[str] = set()
+    for node in topology.nodes.values():
+        if isinstance(node, SourceNode):
+            named.update(node.topics)
+        elif isinstance(node, SinkNode) and isinstance(node.topic, str):
+            named.add(node.topic)
+    wanted = dict.fromkeys(sorted(named - topology.internal_topics.keys()), config.num_partitions)
+    broker.ensure_topics(wanted, config.replication_factor)
+    known = known_topics(topology, config, broker)
+    for node in _patterns(topology):
+        if not any(map(node.reads, known)):
+            assert node.pattern is not None
+            raise NoTopicYetError(f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'")
+    return known
+
+
+def known_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> dict[str, int]:
+    """Return the partitions of all topics but the application's own internal ones, which no pattern means."""
+    named = {topic for node in topology.nodes.values() if isinstance(node, SourceNode) for topic in node.topics}
+    own = {f"{config.application_id}-commits", *(changelog_name(config, store) for store in topology.stores)} - named
+    return {topic: count for topic, count in broker.partition_counts().items() if topic not in own}
+
+
+def topics_changed(application: Application, broker: EngineBroker) -> bool:
+    """Tell whether there are topics or partitions that were not there when the application was planned."""
+    topology, plan = application.topology, application.plan
+    known = known_topics(topology, application.config, broker)
+    matching = {topic for topic in known if any(node.reads(topic) for node in _patterns(topology))}
+    planned: Mapping[str, int] = {topic: plan.partitions[topic] for topic in plan.partitions.keys() - plan.internal}
+    return bool(matching - set(plan.input_topics())) or any(
+        known[topic] != count for topic, count in planned.items() if topic in known
+    )
+
+
+def _patterns(topology: Topology) -> list[SourceNode]:
+    return [node for node in topology.nodes.values() if isinstance(node, SourceNode) and node.pattern is not None]
