@@ -20,6 +20,7 @@ from headrace.properties import SECRET, settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
 from headrace.serdes.incomplete import IncompleteSerde
 from headrace.serdes.renamed_topic import RenamedTopic
+from headrace.topology.names import CHANGELOG_SUFFIX, topic_prefix
 from headrace.topology.timestamps import (
     FailOnInvalidTimestamp,
     LogAndSkipOnInvalidTimestamp,
@@ -184,7 +185,7 @@ class StreamsConfig(BaseSettings):
 
     def store_serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
         """Return the serde of a store: the topic it sees is the store's changelog, as in Kafka Streams."""
-        return RenamedTopic(self.serde(serde, part), f"{self.application_id}-", "-changelog")
+        return RenamedTopic(self.serde(serde, part), topic_prefix(self.application_id), CHANGELOG_SUFFIX)
 
     @field_validator("application_id")
     @classmethod

@@ -18,6 +18,7 @@ from headrace.topology.arguments import (
     check_step_name,
     check_supplier,
 )
+from headrace.topology.names import own_topic
 from headrace.topology.nodes import Node, Operator, ProcessorNode, SinkNode, SourceNode
 from headrace.topology.timestamps import TimestampExtractor
 from headrace.topology.validation import refuse_second_reader, validate
@@ -81,9 +82,8 @@ class Topology:
         names = tuple(
             check_name(topic, f"source '{name}', topic") for topic in topics if not isinstance(topic, re.Pattern)
         )
-        for node in self.nodes.values():
-            if isinstance(node, SourceNode):
-                refuse_second_reader(name, names, patterns, node)
+        for source in self.sources():
+            refuse_second_reader(name, names, patterns, source)
         check_offset_reset(offset_reset, f"source '{name}'")
         self.nodes[name] = SourceNode(
             name,
@@ -128,7 +128,7 @@ class Topology:
         """Give a processor access to stores."""
         node = self.nodes.get(processor)
         if not isinstance(node, ProcessorNode):
-            known = ", ".join(node.name for node in self.nodes.values() if isinstance(node, ProcessorNode))
+            known = ", ".join(node.name for node in self.processors())
             raise TopologyError(
                 f"store '{', '.join(stores)}': there is no processor '{processor}' to connect it to. Add it first "
                 f"(known processors: {known or 'none'})"
@@ -223,6 +223,39 @@ class Topology:
             self.add_state_store(builder, name)
 
     # -- what there is ----------------------------------------------------------------------------------------------
+
+    def nodes_of(self, sub: SubTopology | None = None) -> list[Node]:
+        """Return the nodes of a sub-topology, or all of them: parents before children."""
+        return list(self.nodes.values()) if sub is None else [self.nodes[name] for name in sub.nodes]
+
+    def sources(self, sub: SubTopology | None = None) -> list[SourceNode]:
+        """Return the sources of a sub-topology, or all of them."""
+        return [node for node in self.nodes_of(sub) if isinstance(node, SourceNode)]
+
+    def processors(self, sub: SubTopology | None = None) -> list[ProcessorNode]:
+        """Return the steps between the sources and sinks of a sub-topology, or all of them."""
+        return [node for node in self.nodes_of(sub) if isinstance(node, ProcessorNode)]
+
+    def sinks(self, sub: SubTopology | None = None) -> list[SinkNode]:
+        """Return the sinks of a sub-topology, or all of them."""
+        return [node for node in self.nodes_of(sub) if isinstance(node, SinkNode)]
+
+    def written_topics(self, sub: SubTopology | None = None) -> set[str]:
+        """Return the topics that sinks write, without those that a function chooses for each record."""
+        return {sink.topic for sink in self.sinks(sub) if isinstance(sink.topic, str)}
+
+    def named_topics(self) -> set[str]:
+        """Return the user's topics that sources and sinks name: neither internal, nor matched by a pattern."""
+        read = {topic for source in self.sources() for topic in source.topics}
+        return (read | self.written_topics()) - self.internal_topics.keys()
+
+    def topic_name(self, topic: str, application_id: str) -> str:
+        """Return the name of a topic in the broker: an internal one has the application's id before its own."""
+        return own_topic(application_id, topic) if topic in self.internal_topics else topic
+
+    def internal_names(self, application_id: str) -> frozenset[str]:
+        """Return the names that the internal topics have in the broker."""
+        return frozenset(own_topic(application_id, topic) for topic in self.internal_topics)
 
     def sub_topologies(self) -> list[SubTopology]:
         """Cut the graph where nothing but topics connects it."""

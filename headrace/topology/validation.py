@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def validate(topology: Topology) -> None:
     """Raise a TopologyError where the topology cannot run."""
-    if not any(isinstance(node, SourceNode) for node in topology.nodes.values()):
+    if not topology.sources():
         raise TopologyError("the topology has no source: add one with stream(), table() or add_source()")
     _check_partitions(topology)
     _refuse_cycles(topology)
@@ -57,8 +57,8 @@ def _check_partitions(topology: Topology) -> None:
 def _refuse_cycles(topology: Topology) -> None:
     """Raise when records written to a topic of the user's come back to where they were written."""
     subs = {name: sub.id for sub in topology.sub_topologies() for name in sub.nodes}
-    for sink in topology.nodes.values():
-        if not isinstance(sink, SinkNode) or sink.topic in topology.internal_topics:
+    for sink in topology.sinks():
+        if sink.topic in topology.internal_topics:
             continue
         for source in _readers(topology, sink):
             where = f"sink '{sink.name}' writes to topic '{sink.topic}', which source '{source.name}'"
@@ -78,7 +78,7 @@ def _readers(topology: Topology, sink: SinkNode) -> list[SourceNode]:
     topic = sink.topic
     if not isinstance(topic, str):
         return []
-    return [node for node in topology.nodes.values() if isinstance(node, SourceNode) and node.reads(topic)]
+    return [source for source in topology.sources() if source.reads(topic)]
 
 
 def _reachable(topology: Topology, start: SourceNode) -> set[str]:
