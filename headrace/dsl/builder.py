@@ -15,7 +15,7 @@ from headrace.errors import TopologyError
 from headrace.operators.table import TableSource
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import check_name, check_offset_reset, check_serdes
+from headrace.topology.argument_checks import check_name, check_offset_reset, check_serdes
 from headrace.topology.nodes import SourceNode
 from headrace.topology.timestamps import TimestampExtractor
 from headrace.topology.topology import Topology

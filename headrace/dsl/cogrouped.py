@@ -26,7 +26,7 @@ from headrace.operators.window_definitions import (
 )
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import check_function, check_optional_function
+from headrace.topology.argument_checks import check_function, check_optional_function
 from headrace.topology.nodes import Operator
 from headrace.topology.topology import Topology
 

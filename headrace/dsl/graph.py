@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from headrace.errors import TopologyError
-from headrace.topology.arguments import check_name
+from headrace.topology.argument_checks import check_name
 from headrace.topology.names import generated_name
 from headrace.topology.topology import Topology
 

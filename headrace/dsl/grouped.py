@@ -23,7 +23,7 @@ from headrace.operators.window_definitions import (
 )
 from headrace.serdes import Long, Serde
 from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import check_function
+from headrace.topology.argument_checks import check_function
 from headrace.topology.nodes import Operator
 from headrace.topology.topology import Topology
 

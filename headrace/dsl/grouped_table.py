@@ -15,7 +15,7 @@ from headrace.operators.getters import StoreGetter
 from headrace.operators.table_aggregate import ChangeSerde, TableAggregate
 from headrace.serdes import Long, Serde
 from headrace.serdes.incomplete import IncompleteSerde
-from headrace.topology.arguments import check_function
+from headrace.topology.argument_checks import check_function
 from headrace.topology.topology import Topology
 
 K = TypeVar("K")

@@ -14,7 +14,7 @@ from headrace.operators.table_join import StreamTableJoin
 from headrace.operators.window_definitions import JoinWindows
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder, Stores, unmatched_store
-from headrace.topology.arguments import check_name, check_serde, check_serdes
+from headrace.topology.argument_checks import check_name, check_serde, check_serdes
 from headrace.topology.topology import Topology
 
 if TYPE_CHECKING:

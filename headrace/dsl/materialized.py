@@ -10,7 +10,7 @@ from headrace.durations import milliseconds
 from headrace.errors import TopologyError
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder, Stores
-from headrace.topology.arguments import check_name, check_serde
+from headrace.topology.argument_checks import check_name, check_serde
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from headrace.operators.stateless import (
 from headrace.operators.table import TableSource
 from headrace.operators.window_definitions import JoinWindows
 from headrace.serdes import Serde
-from headrace.topology.arguments import (
+from headrace.topology.argument_checks import (
     check_function,
     check_name,
     check_optional_function,

@@ -20,7 +20,7 @@ from headrace.operators.table_aggregate import Regroup
 from headrace.operators.table_join import TableJoinMerge, TableTableJoinSide
 from headrace.serdes import Serde
 from headrace.state.builders import suppress_buffer
-from headrace.topology.arguments import check_function, check_name, check_optional_function, check_serdes
+from headrace.topology.argument_checks import check_function, check_name, check_optional_function, check_serdes
 from headrace.topology.topology import Topology
 
 if TYPE_CHECKING:

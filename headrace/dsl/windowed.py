@@ -26,7 +26,7 @@ from headrace.serdes import Serde
 from headrace.serdes import SessionWindowed as SessionWindowedSerde
 from headrace.serdes import Windowed as WindowedSerde
 from headrace.serdes.incomplete import IncompleteSerde
-from headrace.topology.arguments import check_function
+from headrace.topology.argument_checks import check_function
 from headrace.topology.nodes import Operator
 
 K = TypeVar("K")

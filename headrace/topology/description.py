@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from headrace.topology import drawing
+from headrace.topology.java_order import Neighbours, hash_order, node_order
 from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
-from headrace.topology.ordering import Neighbours, hash_order, node_order
 
 if TYPE_CHECKING:
     from headrace.topology.topology import SubTopology, Topology

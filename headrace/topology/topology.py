@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import TopologyError
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import (
+from headrace.topology.argument_checks import (
     check_name,
     check_offset_reset,
     check_optional_function,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headrace.topology.description import TopologyDescription
 
 
-__all__ = ["SubTopology", "Topology", "check_name"]
+__all__ = ["SubTopology", "Topology"]
 
 
 @dataclass(frozen=True)
