@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
+import cloudpickle  # type: ignore[import-untyped]
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
@@ -78,12 +79,10 @@ class ForeignSettings(dict[str, Any]):
     __str__ = __repr__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from pyspark import cloudpickle
-
-        return _named_again, (cloudpickle.dumps(dict(self)),)  # type: ignore[no-untyped-call]
+        return _restored, (cloudpickle.dumps(dict(self)),)
 
 
-def _named_again(data: bytes) -> ForeignSettings:
+def _restored(data: bytes) -> ForeignSettings:
     return ForeignSettings(_unpickled(data))
 
 
