@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from headrace.dsl import grouped as groupings
+from headrace.dsl import table as tables
+from headrace.dsl import windowed as windows_of
 from headrace.dsl.graph import Graph, GraphNode
-from headrace.dsl.grouped import GroupedStream
 from headrace.dsl.materialized import Materialized, materialized
-from headrace.dsl.table import KTable
 from headrace.dsl.table_steps import AggregateTable, CogroupTable
-from headrace.dsl.windowed import session_serde, window_operator, windowed_serde
 from headrace.errors import TopologyError
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.getters import Getter, SessionStoreGetter, StoreGetter, WindowStoreGetter
@@ -49,12 +49,12 @@ class CogroupedStream(Generic[K, A]):
     [('ann', ['/tea'], 0), ('ann', ['/tea', 'tea'], 5)]
     """
 
-    inputs: tuple[tuple[GroupedStream[Any, Any], Callable[[Any, Any, Any], Any]], ...]
+    inputs: tuple[tuple[groupings.GroupedStream[Any, Any], Callable[[Any, Any, Any], Any]], ...]
     graph: Graph
     windows: Any = None
 
     def cogroup(
-        self, grouped: GroupedStream[K, Any], aggregator: Callable[[K, Any, A], A | None]
+        self, grouped: groupings.GroupedStream[K, Any], aggregator: Callable[[K, Any, A], A | None]
     ) -> CogroupedStream[K, A]:
         """Add a grouped stream with its `aggregator(key, value, aggregate)`.
 
@@ -65,7 +65,7 @@ class CogroupedStream(Generic[K, A]):
         >>> run(builder, [("ups", "a", "x", 0), ("ups", "a", "x", 1), ("downs", "a", "x", 2)])
         [('a', 1, 0), ('a', 2, 1), ('a', 1, 2)]
         """
-        if not isinstance(grouped, GroupedStream):
+        if not isinstance(grouped, groupings.GroupedStream):
             raise TopologyError(f"cogroup: expected a GroupedStream, got {type(grouped).__name__} ({grouped!r})")
         if grouped.graph is not self.graph:
             raise TopologyError("cogroup: both streams must come from the same StreamsBuilder")
@@ -103,7 +103,7 @@ class CogroupedStream(Generic[K, A]):
         merger: Callable[[K, A, A], A] | None = None,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[Any, A]:
+    ) -> tables.KTable[Any, A]:
         """Fold all inputs, from `initializer()`; sessions need a `merger(key, left, right)`.
 
         Stateful; inputs whose key was changed are repartitioned; with windows each input has its own stream time. Null
@@ -140,14 +140,14 @@ class CogroupedStream(Generic[K, A]):
             node = grouped.repartitioned(store_name) if grouped.rekeyed else grouped.node
             parents.append(node)
             sources.append(frozenset([node.name]) if grouped.rekeyed else grouped.sources)
-        tables, nodes = [], []
+        folded, nodes = [], []
         for number, ((_, aggregator), above) in enumerate(zip(self.inputs, parents, strict=True)):
             step = graph.new_name(_PREFIX, name, f"-cogroup-agg-{number}")
             table = AggregateTable(getter)
             make = self._operator(store_name, initializer, aggregator, merger)
             node = GraphNode(step, _writer(step, builder, make, table), grace=grace, versioned=False)
             nodes.append(graph.add(node, above))
-            tables.append(table)
+            folded.append(table)
         merge = graph.new_name("COGROUPKSTREAM-MERGE-", name, "-cogroup-merge")
         together = graph.copartition(merge, *sources)
 
@@ -155,7 +155,7 @@ class CogroupedStream(Generic[K, A]):
             topology.add_operator(merge, TablePassThrough(), *above)
 
         node = graph.add(GraphNode(merge, write, versioned=False), *nodes)
-        return KTable(merge, key_serde, keep.value_serde, together, keep.name, CogroupTable(tables), node, graph)
+        return tables.KTable(merge, key_serde, keep.value_serde, together, keep.name, CogroupTable(folded), node, graph)
 
     def _kept(self, keep: Materialized, store: str) -> tuple[StoreBuilder, Getter, Serde[Any] | None, int | None]:
         windows = self.windows
@@ -163,9 +163,11 @@ class CogroupedStream(Generic[K, A]):
             return keep.key_value(store), StoreGetter(store), keep.key_serde, None
         if isinstance(windows, SessionWindows):
             builder = keep.session(store, windows.retention, False)
-            return builder, SessionStoreGetter(store), session_serde(keep.key_serde), windows.gap + windows.grace
+            keys = windows_of.session_serde(keep.key_serde)
+            return builder, SessionStoreGetter(store), keys, windows.gap + windows.grace
         builder = keep.window(store, windows.size, windows.retention, False)
-        return builder, WindowStoreGetter(store), windowed_serde(keep.key_serde, windows.size), windows.grace
+        keys = windows_of.windowed_serde(keep.key_serde, windows.size)
+        return builder, WindowStoreGetter(store), keys, windows.grace
 
     def _operator(
         self, store: str, initializer: Callable[[], Any], aggregator: Any, merger: Any
@@ -176,7 +178,9 @@ class CogroupedStream(Generic[K, A]):
         if isinstance(windows, SessionWindows):
             return lambda send_old: SessionAggregate(store, windows, initializer, aggregator, merger, False, send_old)
         shared = len(self.inputs) > 1
-        return lambda send_old: window_operator(store, windows, initializer, aggregator, False, send_old, shared=shared)
+        return lambda send_old: windows_of.window_operator(
+            store, windows, initializer, aggregator, False, send_old, shared=shared
+        )
 
 
 def _writer(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from headrace.dsl import table as tables
 from headrace.dsl.graph import Graph, GraphNode
 from headrace.dsl.materialized import Materialized, materialized
 from headrace.dsl.repartitions import add_internal_source
-from headrace.dsl.stream import write_source_table
 from headrace.dsl.table_steps import SourceTable
 from headrace.errors import TopologyError
 from headrace.operators.foreign_key import (
@@ -28,24 +28,19 @@ from headrace.serdes.incomplete import IncompleteSerde
 from headrace.state.builders import Stores
 from headrace.topology.topology import Topology
 
-if TYPE_CHECKING:
-    from headrace.dsl.table import KTable
-
 _PREFIX = "KTABLE-FK-JOIN-"
 
 
 def join(
-    left: KTable[Any, Any],
-    right: KTable[Any, Any],
+    left: tables.KTable[Any, Any],
+    right: tables.KTable[Any, Any],
     joiner: Callable[[Any, Any, Any], Any],
     foreign_key: Callable[..., Any],
     is_left_join: bool,
     store: str | Materialized | None,
     name: str | None,
-) -> KTable[Any, Any]:
+) -> tables.KTable[Any, Any]:
     """Join each left row with the right row of the key that `foreign_key(value)` gives."""
-    from headrace.dsl.table import KTable
-
     what = "left_join" if is_left_join else "join"
     if not callable(foreign_key):
         raise TopologyError(f"{what}: foreign_key expects a function, got {type(foreign_key).__name__}")
@@ -110,13 +105,13 @@ def join(
         topology.add_operator(resolve, operator, response_source, stores=left_getter.stores)
 
     def write_result(topology: Topology, parents: tuple[str, ...]) -> None:
-        write_source_table(topology, result, table, (resolve,))
+        table.write(topology, result, resolve)
 
     asked = graph.add(GraphNode(answer, write_left), left.node)
     changed = graph.add(GraphNode(answer_all, write_right), right.node)
     answered = graph.add(GraphNode(resolve, write_response), asked, changed)
     node = graph.add(GraphNode(result, write_result, versioned=keep.history_retention is not None), answered)
-    return KTable(result, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)
+    return tables.KTable(result, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)
 
 
 class _Names:

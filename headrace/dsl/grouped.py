@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from headrace.dsl import cogrouped as cogroups
+from headrace.dsl import table as tables
+from headrace.dsl import windowed as windowed_streams
 from headrace.dsl.graph import Graph, GraphNode
 from headrace.dsl.materialized import Materialized, materialized
 from headrace.dsl.repartitions import repartition_node
-from headrace.dsl.table import KTable
 from headrace.dsl.table_steps import AggregateTable
 from headrace.errors import TopologyError
 from headrace.operators.aggregate import Aggregate, Count
@@ -26,10 +28,6 @@ from headrace.state.builders import StoreBuilder
 from headrace.topology.argument_checks import check_function
 from headrace.topology.nodes import Operator
 from headrace.topology.topology import Topology
-
-if TYPE_CHECKING:
-    from headrace.dsl.cogrouped import CogroupedStream
-    from headrace.dsl.windowed import SessionWindowedStream, TimeWindowedStream
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -59,7 +57,7 @@ class GroupedStream(Generic[K, V]):
     graph: Graph
     _repartitions: list[GraphNode] = field(default_factory=list, repr=False)
 
-    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[K, int]:
+    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> tables.KTable[K, int]:
         """Count the records of each key.
 
         Stateful; repartitions when the key was changed; drops null keys and values. Counts are written as `Long`.
@@ -82,7 +80,7 @@ class GroupedStream(Generic[K, V]):
 
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
-    ) -> KTable[K, V]:
+    ) -> tables.KTable[K, V]:
         """Combine the values of each key by `reducer(aggregate, value)`; the first is taken as it is.
 
         Stateful; repartitions when the key was changed; drops null keys and values. A result of None deletes.
@@ -113,7 +111,7 @@ class GroupedStream(Generic[K, V]):
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[K, A]:
+    ) -> tables.KTable[K, A]:
         """Fold the values of each key by `aggregator(key, value, aggregate)`, from `initializer()`.
 
         Stateful; repartitions when the key was changed; drops null keys and values. An aggregate of None deletes.
@@ -152,7 +150,7 @@ class GroupedStream(Generic[K, V]):
         """
         return windowed(self, windows)
 
-    def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> CogroupedStream[K, A]:
+    def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> cogroups.CogroupedStream[K, A]:
         """Aggregate this together with other grouped streams, each by its own `aggregator(key, value, aggregate)`.
 
         >>> builder = StreamsBuilder()
@@ -163,9 +161,7 @@ class GroupedStream(Generic[K, V]):
         >>> run(builder, [("paid", "ann", 10, 0), ("owed", "ann", 3, 5)])
         [('ann', 10, 0), ('ann', 7, 5)]
         """
-        from headrace.dsl.cogrouped import CogroupedStream
-
-        return CogroupedStream(((self, check_function(aggregator, "cogroup, aggregator")),), self.graph)
+        return cogroups.CogroupedStream(((self, check_function(aggregator, "cogroup, aggregator")),), self.graph)
 
     # -- for this and the windowed streams --------------------------------------------------------------------------
 
@@ -186,7 +182,7 @@ class GroupedStream(Generic[K, V]):
         *,
         key_serde: Serde[Any] | None = None,
         grace: int | None = None,
-    ) -> KTable[Any, Any]:
+    ) -> tables.KTable[Any, Any]:
         """Add an aggregation, after a repartition if the key was changed."""
         graph = self.graph
         above, sources = self.node, self.sources
@@ -202,7 +198,7 @@ class GroupedStream(Generic[K, V]):
         node = GraphNode(step, write, grace=grace, versioned=keep.history_retention is not None)
         graph.add(node, above)
         keys = keep.key_serde if key_serde is None else key_serde
-        return KTable(step, keys, keep.value_serde, sources, keep.name, table, node, graph)
+        return tables.KTable(step, keys, keep.value_serde, sources, keep.name, table, node, graph)
 
     def repartitioned(self, store: str) -> GraphNode:
         """Return the repartition before an aggregation; a named one serves several."""
@@ -214,14 +210,12 @@ class GroupedStream(Generic[K, V]):
 
 def windowed(
     grouped: GroupedStream[Any, Any], windows: Any
-) -> TimeWindowedStream[Any, Any] | SessionWindowedStream[Any, Any]:
+) -> windowed_streams.TimeWindowedStream[Any, Any] | windowed_streams.SessionWindowedStream[Any, Any]:
     """Return the windowed stream for that kind of windows."""
-    from headrace.dsl.windowed import SessionWindowedStream, TimeWindowedStream
-
     if isinstance(windows, SessionWindows):
-        return SessionWindowedStream(grouped, windows)
+        return windowed_streams.SessionWindowedStream(grouped, windows)
     if isinstance(windows, TumblingWindows | HoppingWindows | SlidingWindows | UnlimitedWindows):
-        return TimeWindowedStream(grouped, windows)
+        return windowed_streams.TimeWindowedStream(grouped, windows)
     raise TopologyError(
         "windowed_by: expected TumblingWindows, HoppingWindows, SlidingWindows, SessionWindows or UnlimitedWindows, "
         f"got {type(windows).__name__} ({windows!r})"

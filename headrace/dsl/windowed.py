@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from headrace.dsl.grouped import GroupedStream
+from headrace.dsl import grouped as groupings
+from headrace.dsl import table as tables
 from headrace.dsl.materialized import Materialized, materialized
-from headrace.dsl.table import KTable
 from headrace.errors import TopologyError
 from headrace.operators.getters import SessionStoreGetter, WindowStoreGetter
 from headrace.operators.session_aggregate import SessionAggregate
@@ -51,7 +51,7 @@ class TimeWindowedStream(Generic[K, V]):
     [a@5/15] 1 7
     """
 
-    grouped: GroupedStream[K, V]
+    grouped: groupings.GroupedStream[K, V]
     windows: TimeWindows | SlidingWindows
     on_close: bool = False
 
@@ -76,7 +76,9 @@ class TimeWindowedStream(Generic[K, V]):
             )
         return replace(self, on_close=strategy.on_close)
 
-    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[Windowed[K], int]:
+    def count(
+        self, *, store: str | Materialized | None = None, name: str | None = None
+    ) -> tables.KTable[Windowed[K], int]:
         """Count the records of each key and window.
 
         Stateful; repartitions when the key was changed; drops null keys, counts null values (sliding: drops them).
@@ -97,7 +99,7 @@ class TimeWindowedStream(Generic[K, V]):
 
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
-    ) -> KTable[Windowed[K], V]:
+    ) -> tables.KTable[Windowed[K], V]:
         """Combine the values of each key and window by `reducer(aggregate, value)`; the first is taken as it is.
 
         Stateful; repartitions when the key was changed; drops null keys. A null value is given to the reducer (sliding:
@@ -123,7 +125,7 @@ class TimeWindowedStream(Generic[K, V]):
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[Windowed[K], A]:
+    ) -> tables.KTable[Windowed[K], A]:
         """Fold the values of each key and window by `aggregator(key, value, aggregate)`, from `initializer()`.
 
         Stateful; repartitions when the key was changed; drops null keys. The aggregator sees null values (sliding: they
@@ -145,7 +147,7 @@ class TimeWindowedStream(Generic[K, V]):
 
     def _add(
         self, keep: Materialized, prefix: str, name: str | None, initializer: Callable[[], Any], aggregator: Fold
-    ) -> KTable[Any, Any]:
+    ) -> tables.KTable[Any, Any]:
         graph = self.grouped.graph
         store = keep.name or graph.new_store_name(prefix)
         step = graph.new_name(prefix, name)
@@ -176,7 +178,7 @@ class SessionWindowedStream(Generic[K, V]):
     [a@0/8] 2 8
     """
 
-    grouped: GroupedStream[K, V]
+    grouped: groupings.GroupedStream[K, V]
     windows: SessionWindows
     on_close: bool = False
 
@@ -195,7 +197,9 @@ class SessionWindowedStream(Generic[K, V]):
         _check_strategy(strategy)
         return replace(self, on_close=strategy.on_close)
 
-    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[Windowed[K], int]:
+    def count(
+        self, *, store: str | Materialized | None = None, name: str | None = None
+    ) -> tables.KTable[Windowed[K], int]:
         """Count the records of each session.
 
         Stateful; repartitions when the key was changed; drops null keys, counts null values.
@@ -221,7 +225,7 @@ class SessionWindowedStream(Generic[K, V]):
 
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
-    ) -> KTable[Windowed[K], V]:
+    ) -> tables.KTable[Windowed[K], V]:
         """Combine the values of each session by `reducer(aggregate, value)`; it merges sessions, too.
 
         Stateful; repartitions when the key was changed; drops null keys.
@@ -253,7 +257,7 @@ class SessionWindowedStream(Generic[K, V]):
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[Windowed[K], A]:
+    ) -> tables.KTable[Windowed[K], A]:
         """Fold the values of each session; `merger(key, left, right)` puts two sessions together.
 
         Stateful; repartitions when the key was changed; drops null keys; the aggregator sees null values.
@@ -286,7 +290,7 @@ class SessionWindowedStream(Generic[K, V]):
         initializer: Callable[[], Any],
         aggregator: Fold,
         merger: Fold,
-    ) -> KTable[Any, Any]:
+    ) -> tables.KTable[Any, Any]:
         graph = self.grouped.graph
         store = keep.name or graph.new_store_name(prefix)
         step = graph.new_name(prefix, name)
