@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
+import cloudpickle  # type: ignore[import-untyped]
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
@@ -20,6 +21,7 @@ from headrace.properties import SECRET, settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
 from headrace.serdes.incomplete import IncompleteSerde
 from headrace.serdes.renamed_topic import RenamedTopic
+from headrace.topology.names import CHANGELOG_SUFFIX, topic_prefix
 from headrace.topology.timestamps import (
     FailOnInvalidTimestamp,
     LogAndSkipOnInvalidTimestamp,
@@ -77,12 +79,10 @@ class ForeignSettings(dict[str, Any]):
     __str__ = __repr__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from pyspark import cloudpickle
-
-        return _named_again, (cloudpickle.dumps(dict(self)),)  # type: ignore[no-untyped-call]
+        return _restored, (cloudpickle.dumps(dict(self)),)
 
 
-def _named_again(data: bytes) -> ForeignSettings:
+def _restored(data: bytes) -> ForeignSettings:
     return ForeignSettings(_unpickled(data))
 
 
@@ -184,7 +184,7 @@ class StreamsConfig(BaseSettings):
 
     def store_serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
         """Return the serde of a store: the topic it sees is the store's changelog, as in Kafka Streams."""
-        return RenamedTopic(self.serde(serde, part), f"{self.application_id}-", "-changelog")
+        return RenamedTopic(self.serde(serde, part), topic_prefix(self.application_id), CHANGELOG_SUFFIX)
 
     @field_validator("application_id")
     @classmethod

@@ -242,6 +242,15 @@ def test_settings_travel_to_the_workers() -> None:
     assert "hush" not in repr(there)
 
 
+def test_a_function_among_the_settings_is_the_same_object_each_time_they_arrive() -> None:
+    settings = config(kafka={"oauth_cb": lambda token: token})
+
+    first, second = (pickle.loads(pickle.dumps(settings)) for _ in range(2))
+
+    assert first.kafka["oauth_cb"] is second.kafka["oauth_cb"]
+    assert first.kafka["oauth_cb"]("token") == "token"
+
+
 # -- by name ----------------------------------------------------------------------------------------------------------
 
 

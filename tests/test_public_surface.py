@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import subprocess
 import sys
+import tomllib
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from headrace.state.key_value import KeyValueStore
 from headrace.state.session import SessionStore
 from headrace.state.versioned import VersionedStore
 from headrace.state.window import WindowStore
+from tests.imports import ROOT
 
 DOCUMENTED = {
     "streams": {"Streams", "StreamsState", "StreamThreadExceptionResponse"},
@@ -250,6 +252,21 @@ def test_what_type_checkers_see_is_what_is_loaded() -> None:
 
     assert seen == headrace._MODULES
     assert set(seen) == set(headrace.__all__)
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert headrace.__version__ == project["version"]
+    assert "__version__" in dir(headrace)
+
+
+def test_the_version_is_read_when_it_is_asked_for() -> None:
+    program = "import sys, headrace; print('importlib.metadata' in sys.modules, headrace.__version__)"
+
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert printed == f"False {headrace.__version__}\n"
 
 
 def test_testing_offers_what_is_documented_and_nothing_else() -> None:

@@ -19,6 +19,8 @@ from tools.doc_pages import PAGES, Page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "operators"
 WIDTH = 110
+_MODULE = r"\b[a-z_]+\.(?=[A-Z])"
+"""The module before the name of a class, which pages leave out."""
 _IMPORTS = (
     "from typing import Any",
     "",
@@ -114,7 +116,8 @@ def _signature(name: str, found: Any) -> str:
     if inspect.isclass(found) or returns is signature.empty:
         result = ""
     else:
-        result = f" -> {returns if isinstance(returns, str) else inspect.formatannotation(returns)}"
+        text = returns if isinstance(returns, str) else inspect.formatannotation(returns)
+        result = f" -> {re.sub(_MODULE, '', text)}"
     line = f"{name}{inspect.Signature(parameters)}{result}"
     if len(line) <= WIDTH:
         return line

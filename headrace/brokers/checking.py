@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.brokers.broker import Produced
 from headrace.errors import TopicError, TopologyError
-from headrace.topology.topology import check_name
+from headrace.topology.argument_checks import check_name
 
 LATEST = 2**63 - 1
 MOST_PARTITIONS = 2**31 - 1

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.dsl.graph import Graph, GraphNode
-from headrace.dsl.materialized import Materialized, materialized
-from headrace.dsl.stream import KStream, write_source_table
+from headrace.dsl.materialized import Materialized, always_materialized
+from headrace.dsl.stream import KStream
 from headrace.dsl.table import GlobalKTable, KTable
 from headrace.dsl.table_steps import SourceTable
 from headrace.errors import TopologyError
 from headrace.operators.table import TableSource
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import check_name, check_offset_reset, check_serdes
+from headrace.topology.argument_checks import check_name, check_offset_reset, check_serdes
 from headrace.topology.nodes import SourceNode
 from headrace.topology.timestamps import TimestampExtractor
 from headrace.topology.topology import Topology
@@ -113,7 +113,7 @@ class StreamsBuilder:
         check_name(topic, "table, topic")
         graph = self._graph
         keys, values = check_serdes(key_serde, value_serde, "table")
-        keep = (materialized(store, "table") or Materialized()).or_serdes(keys, values)
+        keep = always_materialized(store, "table", keys, values)
         store_name = keep.name or graph.new_store_name(f"{topic}-")
         source = graph.new_name("KSTREAM-SOURCE-", name, "-source")
         step = graph.new_name("KTABLE-SOURCE-", name)
@@ -128,7 +128,7 @@ class StreamsBuilder:
                 timestamp_extractor=timestamp_extractor,
                 offset_reset=offset_reset,
             )
-            write_source_table(topology, step, table, (source,))
+            table.write(topology, step, source)
 
         node = graph.add(GraphNode(step, write, versioned=keep.history_retention is not None))
         sources = frozenset([source])
@@ -161,7 +161,7 @@ class StreamsBuilder:
         check_offset_reset(offset_reset, "global_table")
         graph = self._graph
         keys, values = check_serdes(key_serde, value_serde, "global_table")
-        keep = (materialized(store, "global_table") or Materialized()).or_serdes(keys, values)
+        keep = always_materialized(store, "global_table", keys, values)
         if keep.history_retention is not None:
             raise TopologyError("global_table: a global table cannot keep versions, drop history_retention")
         store_name = keep.name or graph.new_store_name(f"{topic}-")

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
+from headrace.dsl import grouped as groupings
+from headrace.dsl import table as tables
 from headrace.dsl.graph import Graph, GraphNode
-from headrace.dsl.grouped import GroupedStream
-from headrace.dsl.materialized import Materialized, materialized
-from headrace.dsl.table import KTable
+from headrace.dsl.materialized import Materialized, always_materialized
 from headrace.dsl.table_steps import AggregateTable, CogroupTable
-from headrace.dsl.windowed import session_serde, window_operator, windowed_serde
+from headrace.dsl.windowings import Fold, check_windows, windowing_of
 from headrace.errors import TopologyError
-from headrace.operators.aggregate import Aggregate
-from headrace.operators.getters import Getter, SessionStoreGetter, StoreGetter, WindowStoreGetter
-from headrace.operators.session_aggregate import SessionAggregate
 from headrace.operators.table import TablePassThrough
-from headrace.operators.window_definitions import (
-    HoppingWindows,
-    SessionWindows,
-    SlidingWindows,
-    TumblingWindows,
-    UnlimitedWindows,
-)
-from headrace.serdes import Serde
+from headrace.operators.window_definitions import SessionWindows
 from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import check_function, check_optional_function
+from headrace.topology.argument_checks import check_function, check_optional_function
 from headrace.topology.nodes import Operator
 from headrace.topology.topology import Topology
 
@@ -49,12 +40,12 @@ class CogroupedStream(Generic[K, A]):
     [('ann', ['/tea'], 0), ('ann', ['/tea', 'tea'], 5)]
     """
 
-    inputs: tuple[tuple[GroupedStream[Any, Any], Callable[[Any, Any, Any], Any]], ...]
+    inputs: tuple[tuple[groupings.GroupedStream[Any, Any], Callable[[Any, Any, Any], Any]], ...]
     graph: Graph
     windows: Any = None
 
     def cogroup(
-        self, grouped: GroupedStream[K, Any], aggregator: Callable[[K, Any, A], A | None]
+        self, grouped: groupings.GroupedStream[K, Any], aggregator: Callable[[K, Any, A], A | None]
     ) -> CogroupedStream[K, A]:
         """Add a grouped stream with its `aggregator(key, value, aggregate)`.
 
@@ -65,7 +56,7 @@ class CogroupedStream(Generic[K, A]):
         >>> run(builder, [("ups", "a", "x", 0), ("ups", "a", "x", 1), ("downs", "a", "x", 2)])
         [('a', 1, 0), ('a', 2, 1), ('a', 1, 2)]
         """
-        if not isinstance(grouped, GroupedStream):
+        if not isinstance(grouped, groupings.GroupedStream):
             raise TopologyError(f"cogroup: expected a GroupedStream, got {type(grouped).__name__} ({grouped!r})")
         if grouped.graph is not self.graph:
             raise TopologyError("cogroup: both streams must come from the same StreamsBuilder")
@@ -88,13 +79,7 @@ class CogroupedStream(Generic[K, A]):
         [a@0/10] xy 7
         [a@10/20] z 12
         """
-        kinds = TumblingWindows | HoppingWindows | SlidingWindows | UnlimitedWindows | SessionWindows
-        if not isinstance(windows, kinds):
-            raise TopologyError(
-                "windowed_by: expected TumblingWindows, HoppingWindows, SlidingWindows, SessionWindows or "
-                f"UnlimitedWindows, got {type(windows).__name__} ({windows!r})"
-            )
-        return replace(self, windows=windows)
+        return replace(self, windows=check_windows(windows))
 
     def aggregate(
         self,
@@ -103,7 +88,7 @@ class CogroupedStream(Generic[K, A]):
         merger: Callable[[K, A, A], A] | None = None,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[Any, A]:
+    ) -> tables.KTable[Any, A]:
         """Fold all inputs, from `initializer()`; sessions need a `merger(key, left, right)`.
 
         Stateful; inputs whose key was changed are repartitioned; with windows each input has its own stream time. Null
@@ -118,65 +103,52 @@ class CogroupedStream(Generic[K, A]):
         [a@3/3] x 3
         [a@30/30] y 30
         """
-        graph = self.graph
         check_function(initializer, "aggregate, initializer")
         check_optional_function(merger, "aggregate, merger")
-        if isinstance(self.windows, SessionWindows) and merger is None:
-            raise TopologyError("aggregate: sessions need merger=f(key, left, right) to put two of them together")
-        if merger is not None and not isinstance(self.windows, SessionWindows):
-            raise TopologyError("aggregate: a merger is for sessions only. Add windowed_by(SessionWindows(...))")
-        unnamed = [grouped for grouped, _ in self.inputs if grouped.rekeyed and grouped.group_name is None]
-        if len(unnamed) > 1:
-            raise TopologyError(
-                f"aggregate: {len(unnamed)} cogrouped streams need a repartition and have no name for it. "
-                "Name them: group_by_key(name=...) or group_by(..., name=...)"
-            )
-        keep = (materialized(store, "aggregate") or Materialized()).or_serdes(self.inputs[0][0].key_serde)
+        self._check_merger(merger)
+        self._check_repartition_names()
+        graph = self.graph
+        keep = always_materialized(store, "aggregate", self.inputs[0][0].key_serde)
         store_name = keep.name or graph.new_store_name(_PREFIX)
-        builder, getter, key_serde, grace = self._kept(keep, store_name)
+        windowing = windowing_of(self.windows, shared=len(self.inputs) > 1)
+        builder, getter = windowing.store(keep, store_name), windowing.getter(store_name)
         parents: list[GraphNode] = []
         sources: list[frozenset[str]] = []
         for grouped, _ in self.inputs:
             node = grouped.repartitioned(store_name) if grouped.rekeyed else grouped.node
             parents.append(node)
             sources.append(frozenset([node.name]) if grouped.rekeyed else grouped.sources)
-        tables, nodes = [], []
+        folded, nodes = [], []
         for number, ((_, aggregator), above) in enumerate(zip(self.inputs, parents, strict=True)):
             step = graph.new_name(_PREFIX, name, f"-cogroup-agg-{number}")
             table = AggregateTable(getter)
-            make = self._operator(store_name, initializer, aggregator, merger)
-            node = GraphNode(step, _writer(step, builder, make, table), grace=grace, versioned=False)
-            nodes.append(graph.add(node, above))
-            tables.append(table)
+            operator = partial(windowing.operator, Fold(initializer, aggregator, merger), store_name)
+            write = _writer(step, builder, operator, table)
+            nodes.append(graph.add(GraphNode(step, write, grace=windowing.grace, versioned=False), above))
+            folded.append(table)
         merge = graph.new_name("COGROUPKSTREAM-MERGE-", name, "-cogroup-merge")
         together = graph.copartition(merge, *sources)
 
-        def write(topology: Topology, above: tuple[str, ...]) -> None:
+        def write_merge(topology: Topology, above: tuple[str, ...]) -> None:
             topology.add_operator(merge, TablePassThrough(), *above)
 
-        node = graph.add(GraphNode(merge, write, versioned=False), *nodes)
-        return KTable(merge, key_serde, keep.value_serde, together, keep.name, CogroupTable(tables), node, graph)
+        node = graph.add(GraphNode(merge, write_merge, versioned=False), *nodes)
+        keys, values = windowing.key_serde(keep), keep.value_serde
+        return tables.KTable(merge, keys, values, together, keep.name, CogroupTable(folded), node, graph)
 
-    def _kept(self, keep: Materialized, store: str) -> tuple[StoreBuilder, Getter, Serde[Any] | None, int | None]:
-        windows = self.windows
-        if windows is None:
-            return keep.key_value(store), StoreGetter(store), keep.key_serde, None
-        if isinstance(windows, SessionWindows):
-            builder = keep.session(store, windows.retention, False)
-            return builder, SessionStoreGetter(store), session_serde(keep.key_serde), windows.gap + windows.grace
-        builder = keep.window(store, windows.size, windows.retention, False)
-        return builder, WindowStoreGetter(store), windowed_serde(keep.key_serde, windows.size), windows.grace
+    def _check_merger(self, merger: Callable[..., Any] | None) -> None:
+        if isinstance(self.windows, SessionWindows) and merger is None:
+            raise TopologyError("aggregate: sessions need merger=f(key, left, right) to put two of them together")
+        if merger is not None and not isinstance(self.windows, SessionWindows):
+            raise TopologyError("aggregate: a merger is for sessions only. Add windowed_by(SessionWindows(...))")
 
-    def _operator(
-        self, store: str, initializer: Callable[[], Any], aggregator: Any, merger: Any
-    ) -> Callable[[bool], Operator]:
-        windows = self.windows
-        if windows is None:
-            return lambda send_old: Aggregate(store, initializer, aggregator, send_old)
-        if isinstance(windows, SessionWindows):
-            return lambda send_old: SessionAggregate(store, windows, initializer, aggregator, merger, False, send_old)
-        shared = len(self.inputs) > 1
-        return lambda send_old: window_operator(store, windows, initializer, aggregator, False, send_old, shared=shared)
+    def _check_repartition_names(self) -> None:
+        unnamed = [grouped for grouped, _ in self.inputs if grouped.rekeyed and grouped.group_name is None]
+        if len(unnamed) > 1:
+            raise TopologyError(
+                f"aggregate: {len(unnamed)} cogrouped streams need a repartition and have no name for it. "
+                "Name them: group_by_key(name=...) or group_by(..., name=...)"
+            )
 
 
 def _writer(

@@ -1,15 +1,21 @@
-"""The join of two tables by a foreign key, as steps: subscribe, keep, answer, resolve."""
+"""The join of two tables by a foreign key.
+
+Each left row subscribes to the right row of its foreign key: the subscription goes through a repartition to where that
+right row is, and is kept there. The right side answers, through a second repartition, when a subscription comes and
+when the right row changes; back at the left row the answer becomes a result.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
+from headrace.dsl import table as tables
 from headrace.dsl.graph import Graph, GraphNode
-from headrace.dsl.materialized import Materialized, materialized
+from headrace.dsl.materialized import Materialized, always_materialized
 from headrace.dsl.repartitions import add_internal_source
-from headrace.dsl.stream import write_source_table
 from headrace.dsl.table_steps import SourceTable
 from headrace.errors import TopologyError
 from headrace.operators.foreign_key import (
@@ -28,108 +34,144 @@ from headrace.serdes.incomplete import IncompleteSerde
 from headrace.state.builders import Stores
 from headrace.topology.topology import Topology
 
-if TYPE_CHECKING:
-    from headrace.dsl.table import KTable
-
 _PREFIX = "KTABLE-FK-JOIN-"
 
 
 def join(
-    left: KTable[Any, Any],
-    right: KTable[Any, Any],
+    left: tables.KTable[Any, Any],
+    right: tables.KTable[Any, Any],
     joiner: Callable[[Any, Any, Any], Any],
     foreign_key: Callable[..., Any],
     is_left_join: bool,
     store: str | Materialized | None,
     name: str | None,
-) -> KTable[Any, Any]:
+) -> tables.KTable[Any, Any]:
     """Join each left row with the right row of the key that `foreign_key(value)` gives."""
-    from headrace.dsl.table import KTable
-
-    what = "left_join" if is_left_join else "join"
+    call = "left_join" if is_left_join else "join"
     if not callable(foreign_key):
-        raise TopologyError(f"{what}: foreign_key expects a function, got {type(foreign_key).__name__}")
+        raise TopologyError(f"{call}: foreign_key expects a function, got {type(foreign_key).__name__}")
     graph = left.graph
     right.step.enable_old_values(True)
     left.step.enable_old_values(True)
-    names = _Names(graph, name)
-    subscription_topic = names.make("SUBSCRIPTION-REGISTRATION-", "-subscription-registration") + "-topic"
-    subscribe = names.make("SUBSCRIPTION-REGISTRATION-", "-subscription-registration-processor")
-    subscription_sink = names.make_plain("KTABLE-SINK-", "-subscription-registration-sink")
-    subscription_source = names.make_plain("KTABLE-SOURCE-", "-subscription-registration-source")
-    subscription_store = names.make("SUBSCRIPTION-STATE-STORE-", "-subscription-store")
-    keep_step = names.make("SUBSCRIPTION-PROCESSOR-", "-subscription-receive")
-    answer = names.make("SUBSCRIPTION-PROCESSOR-", "-subscription-join-foreign")
-    answer_all = names.make("SUBSCRIPTION-PROCESSOR-", "-foreign-join-subscription")
-    response_topic = names.make("SUBSCRIPTION-RESPONSE-", "-subscription-response") + "-topic"
-    response_sink = names.make_plain("KTABLE-SINK-", "-subscription-response-sink")
-    response_source = names.make_plain("KTABLE-SOURCE-", "-subscription-response-source")
-    resolve = names.make("SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-", "-subscription-response-resolver")
-    result = names.make("OUTPUT-", "-result")
-    keep = (materialized(store, what) or Materialized()).or_serdes(left.key_serde)
-    table = SourceTable(
-        keep.key_value(keep.name or graph.new_store_name(f"{_PREFIX}OUTPUT-")), kept=keep.name is not None
-    )
-    primary, foreign, left_values, right_values = left.key_serde, right.key_serde, left.value_serde, right.value_serde
-    subscriptions = _deferred(SubscriptionSerde, primary, "key")
-    responses = _deferred(ResponseSerde, right_values, "value")
-    subscription_builder = Stores.key_value(subscription_store, Bytes, StoredSubscriptionSerde(), timestamped=True)
-    right_getter = right.step.getter()
-    left_getter = left.step.getter()
-    graph.copartition(keep_step, right.sources, frozenset([subscription_source]))
-    sources = graph.copartition(resolve, left.sources, frozenset([response_source]))
-
-    def write_left(topology: Topology, parents: tuple[str, ...]) -> None:
-        topology.internal_topics.update({subscription_topic: None, response_topic: None})
-        operator = Subscribe(_key_first(foreign_key), foreign, left_values, is_left_join)
-        topology.add_operator(subscribe, operator, *parents)
-        topology.add_sink(
-            subscription_sink, subscription_topic, subscribe, key_serde=foreign, value_serde=subscriptions
-        )
-        add_internal_source(topology, subscription_source, subscription_topic, foreign, subscriptions)
-        topology.add_operator(keep_step, KeepSubscription(subscription_store, foreign, primary), subscription_source)
-        topology.add_step_store(subscription_builder, keep_step)
-        topology.add_operator(answer, AnswerSubscription(right_getter), keep_step, stores=right_getter.stores)
-
-    def write_right(topology: Topology, parents: tuple[str, ...]) -> None:
-        operator = AnswerSubscribers(subscription_store, foreign, primary)
-        topology.add_operator(answer_all, operator, *parents, stores=[subscription_store])
-
-    def write_response(topology: Topology, parents: tuple[str, ...]) -> None:
-        topology.add_sink(
-            response_sink,
-            response_topic,
-            answer,
-            answer_all,
-            key_serde=primary,
-            value_serde=responses,
-            partitioner=response_partition,
-        )
-        add_internal_source(topology, response_source, response_topic, primary, responses)
-        operator = ResolveResponse(left_getter, left_values, subscribe, joiner, is_left_join)
-        topology.add_operator(resolve, operator, response_source, stores=left_getter.stores)
+    names = _Names.new(graph, name)
+    keep = always_materialized(store, call, left.key_serde)
+    kept_as = keep.name or graph.new_store_name(f"{_PREFIX}OUTPUT-")
+    table = SourceTable(keep.key_value(kept_as), kept=keep.name is not None)
+    steps = _Steps(names, left, right, joiner, _key_first(foreign_key), is_left_join)
+    graph.copartition(names.keep, right.sources, frozenset([names.subscription_source]))
+    sources = graph.copartition(names.resolve, left.sources, frozenset([names.response_source]))
 
     def write_result(topology: Topology, parents: tuple[str, ...]) -> None:
-        write_source_table(topology, result, table, (resolve,))
+        table.write(topology, names.result, *parents)
 
-    asked = graph.add(GraphNode(answer, write_left), left.node)
-    changed = graph.add(GraphNode(answer_all, write_right), right.node)
-    answered = graph.add(GraphNode(resolve, write_response), asked, changed)
-    node = graph.add(GraphNode(result, write_result, versioned=keep.history_retention is not None), answered)
-    return KTable(result, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)
+    asked = graph.add(GraphNode(names.answer, steps.write_subscriptions), left.node)
+    changed = graph.add(GraphNode(names.answer_all, steps.write_right_changes), right.node)
+    answered = graph.add(GraphNode(names.resolve, steps.write_responses), asked, changed)
+    node = graph.add(GraphNode(names.result, write_result, versioned=keep.history_retention is not None), answered)
+    return tables.KTable(names.result, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)
 
 
+@dataclass(frozen=True)
 class _Names:
-    """Gives the steps of one join their names."""
+    """The names of one join's steps, topics and store, in the order in which Kafka Streams numbers them."""
 
-    def __init__(self, graph: Graph, given: str | None) -> None:
-        self._graph, self._given = graph, given
+    subscription_topic: str
+    subscribe: str
+    subscription_sink: str
+    subscription_source: str
+    subscription_store: str
+    keep: str
+    answer: str
+    answer_all: str
+    response_topic: str
+    response_sink: str
+    response_source: str
+    resolve: str
+    result: str
 
-    def make(self, prefix: str, suffix: str) -> str:
-        return self._graph.new_name(_PREFIX + prefix, self._given, suffix)
+    @classmethod
+    def new(cls, graph: Graph, given: str | None) -> _Names:
+        """Name the steps of a join after the name that it was given, if any."""
 
-    def make_plain(self, prefix: str, suffix: str) -> str:
-        return self._graph.new_name(prefix, self._given, suffix)
+        def step(prefix: str, suffix: str) -> str:
+            return graph.new_name(_PREFIX + prefix, given, suffix)
+
+        def end(prefix: str, suffix: str) -> str:
+            return graph.new_name(prefix, given, suffix)
+
+        # The arguments are evaluated in this order, and each takes a number.
+        return cls(
+            subscription_topic=step("SUBSCRIPTION-REGISTRATION-", "-subscription-registration") + "-topic",
+            subscribe=step("SUBSCRIPTION-REGISTRATION-", "-subscription-registration-processor"),
+            subscription_sink=end("KTABLE-SINK-", "-subscription-registration-sink"),
+            subscription_source=end("KTABLE-SOURCE-", "-subscription-registration-source"),
+            subscription_store=step("SUBSCRIPTION-STATE-STORE-", "-subscription-store"),
+            keep=step("SUBSCRIPTION-PROCESSOR-", "-subscription-receive"),
+            answer=step("SUBSCRIPTION-PROCESSOR-", "-subscription-join-foreign"),
+            answer_all=step("SUBSCRIPTION-PROCESSOR-", "-foreign-join-subscription"),
+            response_topic=step("SUBSCRIPTION-RESPONSE-", "-subscription-response") + "-topic",
+            response_sink=end("KTABLE-SINK-", "-subscription-response-sink"),
+            response_source=end("KTABLE-SOURCE-", "-subscription-response-source"),
+            resolve=step("SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-", "-subscription-response-resolver"),
+            result=step("OUTPUT-", "-result"),
+        )
+
+
+class _Steps:
+    """The steps of one join, which its nodes write into the topology."""
+
+    def __init__(
+        self,
+        names: _Names,
+        left: tables.KTable[Any, Any],
+        right: tables.KTable[Any, Any],
+        joiner: Callable[[Any, Any, Any], Any],
+        foreign_key: Callable[[Any, Any], Any],
+        is_left_join: bool,
+    ) -> None:
+        self._names, self._joiner, self._foreign_key, self._is_left_join = names, joiner, foreign_key, is_left_join
+        self._primary, self._foreign, self._left_values = left.key_serde, right.key_serde, left.value_serde
+        self._subscriptions = _deferred(SubscriptionSerde, left.key_serde, "key")
+        self._responses = _deferred(ResponseSerde, right.value_serde, "value")
+        self._right_rows, self._left_rows = right.step.getter(), left.step.getter()
+
+    def write_subscriptions(self, topology: Topology, parents: tuple[str, ...]) -> None:
+        """Write the steps from a left row to its subscription, and to the answer it gets at once."""
+        names, foreign, serde = self._names, self._foreign, self._subscriptions
+        topology.internal_topics.update({names.subscription_topic: None, names.response_topic: None})
+        subscribe = Subscribe(self._foreign_key, foreign, self._left_values, self._is_left_join)
+        topology.add_operator(names.subscribe, subscribe, *parents)
+        topology.add_sink(
+            names.subscription_sink, names.subscription_topic, names.subscribe, key_serde=foreign, value_serde=serde
+        )
+        add_internal_source(topology, names.subscription_source, names.subscription_topic, foreign, serde)
+        keep = KeepSubscription(names.subscription_store, foreign, self._primary)
+        topology.add_operator(names.keep, keep, names.subscription_source)
+        store = Stores.key_value(names.subscription_store, Bytes, StoredSubscriptionSerde(), timestamped=True)
+        topology.add_step_store(store, names.keep)
+        answer = AnswerSubscription(self._right_rows)
+        topology.add_operator(names.answer, answer, names.keep, stores=self._right_rows.stores)
+
+    def write_right_changes(self, topology: Topology, parents: tuple[str, ...]) -> None:
+        """Write the step that answers all subscribers of a right row when it changes."""
+        store = self._names.subscription_store
+        answer_all = AnswerSubscribers(store, self._foreign, self._primary)
+        topology.add_operator(self._names.answer_all, answer_all, *parents, stores=[store])
+
+    def write_responses(self, topology: Topology, parents: tuple[str, ...]) -> None:
+        """Write the way of the answers back to the left row, and the step that makes results of them."""
+        names = self._names
+        topology.add_sink(
+            names.response_sink,
+            names.response_topic,
+            *parents,
+            key_serde=self._primary,
+            value_serde=self._responses,
+            partitioner=response_partition,
+        )
+        add_internal_source(topology, names.response_source, names.response_topic, self._primary, self._responses)
+        resolve = ResolveResponse(self._left_rows, self._left_values, names.subscribe, self._joiner, self._is_left_join)
+        topology.add_operator(names.resolve, resolve, names.response_source, stores=self._left_rows.stores)
 
 
 def _deferred(make: Callable[[Serde[Any]], Serde[Any]], inner: Serde[Any] | None, part: str) -> Serde[Any]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from headrace.errors import TopologyError
-from headrace.topology.arguments import check_name
+from headrace.topology.argument_checks import check_name
+from headrace.topology.names import generated_name
 from headrace.topology.topology import Topology
 
 Write = Callable[[Topology, tuple[str, ...]], None]
@@ -68,7 +69,7 @@ class Graph:
         """Return a step's name; a given one takes a number all the same, as in Kafka Streams."""
         number, self._index = self._index, self._index + 1
         if given is None:
-            return f"{prefix}{number:010d}"
+            return generated_name(prefix, number)
         what = f"name of a {prefix.rstrip('-')} step"
         return check_name(check_name(given, what) + suffix, what)
 

@@ -1,35 +1,26 @@
-"""`GroupedStream` and what `windowed_by` makes of it: records by key, to be aggregated."""
+"""`GroupedStream`: records by key, to be aggregated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
+from headrace.dsl import cogrouped as cogroups
+from headrace.dsl import table as tables
+from headrace.dsl import windowed as windowed_streams
 from headrace.dsl.graph import Graph, GraphNode
-from headrace.dsl.materialized import Materialized, materialized
+from headrace.dsl.materialized import Materialized, always_materialized, materialized
 from headrace.dsl.repartitions import repartition_node
-from headrace.dsl.table import KTable
 from headrace.dsl.table_steps import AggregateTable
-from headrace.errors import TopologyError
+from headrace.dsl.windowings import Fold, NoWindowing, Windowing, check_windows
 from headrace.operators.aggregate import Aggregate, Count
-from headrace.operators.getters import Getter, StoreGetter
-from headrace.operators.window_definitions import (
-    HoppingWindows,
-    SessionWindows,
-    SlidingWindows,
-    TumblingWindows,
-    UnlimitedWindows,
-)
+from headrace.operators.window_definitions import SessionWindows
 from headrace.serdes import Long, Serde
-from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import check_function
+from headrace.topology.argument_checks import check_function
 from headrace.topology.nodes import Operator
 from headrace.topology.topology import Topology
-
-if TYPE_CHECKING:
-    from headrace.dsl.cogrouped import CogroupedStream
-    from headrace.dsl.windowed import SessionWindowedStream, TimeWindowedStream
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -59,7 +50,7 @@ class GroupedStream(Generic[K, V]):
     graph: Graph
     _repartitions: list[GraphNode] = field(default_factory=list, repr=False)
 
-    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[K, int]:
+    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> tables.KTable[K, int]:
         """Count the records of each key.
 
         Stateful; repartitions when the key was changed; drops null keys and values. Counts are written as `Long`.
@@ -70,19 +61,11 @@ class GroupedStream(Generic[K, V]):
         [('a', 1, 0), ('a', 2, 5)]
         """
         keep = self.count_store(store)
-        store_name = keep.name or self.graph.new_store_name("KSTREAM-AGGREGATE-")
-        step = self.graph.new_name("KSTREAM-AGGREGATE-", name)
-        return self.add_aggregate(
-            step,
-            keep,
-            keep.key_value(store_name),
-            StoreGetter(store_name),
-            lambda send_old: Count(store_name, send_old),
-        )
+        return self.add_aggregate(keep, NoWindowing(), "KSTREAM-AGGREGATE-", name, Count)
 
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
-    ) -> KTable[K, V]:
+    ) -> tables.KTable[K, V]:
         """Combine the values of each key by `reducer(aggregate, value)`; the first is taken as it is.
 
         Stateful; repartitions when the key was changed; drops null keys and values. A result of None deletes.
@@ -93,18 +76,12 @@ class GroupedStream(Generic[K, V]):
         [('a', 1, 10), ('a', 3, 10), ('a', 6, 12)]
         """
         check_function(reducer, "reduce")
-        keep = (materialized(store, "reduce") or Materialized()).or_serdes(self.key_serde, self.value_serde)
-        store_name = keep.name or self.graph.new_store_name("KSTREAM-REDUCE-")
-        step = self.graph.new_name("KSTREAM-REDUCE-", name)
-        return self.add_aggregate(
-            step,
-            keep,
-            keep.key_value(store_name),
-            StoreGetter(store_name),
-            lambda send_old: Aggregate(
-                store_name, None, lambda key, value, aggregate: reducer(aggregate, value), send_old
-            ),
-        )
+        keep = always_materialized(store, "reduce", self.key_serde, self.value_serde)
+
+        def operator(kept: str, send_old: bool) -> Operator:
+            return Aggregate(kept, None, lambda key, value, aggregate: reducer(aggregate, value), send_old)
+
+        return self.add_aggregate(keep, NoWindowing(), "KSTREAM-REDUCE-", name, operator)
 
     def aggregate(
         self,
@@ -113,7 +90,7 @@ class GroupedStream(Generic[K, V]):
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[K, A]:
+    ) -> tables.KTable[K, A]:
         """Fold the values of each key by `aggregator(key, value, aggregate)`, from `initializer()`.
 
         Stateful; repartitions when the key was changed; drops null keys and values. An aggregate of None deletes.
@@ -126,16 +103,9 @@ class GroupedStream(Generic[K, V]):
         """
         check_function(initializer, "aggregate, initializer")
         check_function(aggregator, "aggregate, aggregator")
-        keep = (materialized(store, "aggregate") or Materialized()).or_serdes(self.key_serde)
-        store_name = keep.name or self.graph.new_store_name("KSTREAM-AGGREGATE-")
-        step = self.graph.new_name("KSTREAM-AGGREGATE-", name)
-        return self.add_aggregate(
-            step,
-            keep,
-            keep.key_value(store_name),
-            StoreGetter(store_name),
-            lambda send_old: Aggregate(store_name, initializer, aggregator, send_old),
-        )
+        keep = always_materialized(store, "aggregate", self.key_serde)
+        operator = partial(NoWindowing().operator, Fold(initializer, aggregator))
+        return self.add_aggregate(keep, NoWindowing(), "KSTREAM-AGGREGATE-", name, operator)
 
     def windowed_by(self, windows: Any) -> Any:
         """Aggregate by window: tumbling, hopping, unlimited or sliding windows, or sessions.
@@ -150,9 +120,12 @@ class GroupedStream(Generic[K, V]):
         [a@0/10] 2 7
         [a@10/20] 1 12
         """
-        return windowed(self, windows)
+        check_windows(windows)
+        if isinstance(windows, SessionWindows):
+            return windowed_streams.SessionWindowedStream(self, windows)
+        return windowed_streams.TimeWindowedStream(self, windows)
 
-    def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> CogroupedStream[K, A]:
+    def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> cogroups.CogroupedStream[K, A]:
         """Aggregate this together with other grouped streams, each by its own `aggregator(key, value, aggregate)`.
 
         >>> builder = StreamsBuilder()
@@ -163,9 +136,8 @@ class GroupedStream(Generic[K, V]):
         >>> run(builder, [("paid", "ann", 10, 0), ("owed", "ann", 3, 5)])
         [('ann', 10, 0), ('ann', 7, 5)]
         """
-        from headrace.dsl.cogrouped import CogroupedStream
-
-        return CogroupedStream(((self, check_function(aggregator, "cogroup, aggregator")),), self.graph)
+        check_function(aggregator, "cogroup, aggregator")
+        return cogroups.CogroupedStream(((self, aggregator),), self.graph)
 
     # -- for this and the windowed streams --------------------------------------------------------------------------
 
@@ -178,31 +150,34 @@ class GroupedStream(Generic[K, V]):
 
     def add_aggregate(
         self,
-        step: str,
         keep: Materialized,
-        store: StoreBuilder,
-        getter: Getter,
-        operator: Callable[[bool], Operator],
-        *,
-        key_serde: Serde[Any] | None = None,
-        grace: int | None = None,
-    ) -> KTable[Any, Any]:
-        """Add an aggregation, after a repartition if the key was changed."""
+        windowing: Windowing,
+        prefix: str,
+        name: str | None,
+        operator: Callable[[str, bool], Operator],
+    ) -> tables.KTable[Any, Any]:
+        """Add an aggregation, after a repartition if the key was changed.
+
+        `operator(store, send_old)` makes its operator, once it is known whether a later step needs old values.
+        """
         graph = self.graph
+        store_name = keep.name or graph.new_store_name(prefix)
+        step = graph.new_name(prefix, name)
+        store = windowing.store(keep, store_name)
         above, sources = self.node, self.sources
         if self.rekeyed:
-            above = self.repartitioned(store.name)
+            above = self.repartitioned(store_name)
             sources = frozenset([above.name])
-        table = AggregateTable(getter)
+        table = AggregateTable(windowing.getter(store_name))
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
-            topology.add_operator(step, operator(table.send_old), *parents)
+            topology.add_operator(step, operator(store_name, table.send_old), *parents)
             topology.add_step_store(store, step)
 
-        node = GraphNode(step, write, grace=grace, versioned=keep.history_retention is not None)
+        node = GraphNode(step, write, grace=windowing.grace, versioned=keep.history_retention is not None)
         graph.add(node, above)
-        keys = keep.key_serde if key_serde is None else key_serde
-        return KTable(step, keys, keep.value_serde, sources, keep.name, table, node, graph)
+        keys = windowing.key_serde(keep)
+        return tables.KTable(step, keys, keep.value_serde, sources, keep.name, table, node, graph)
 
     def repartitioned(self, store: str) -> GraphNode:
         """Return the repartition before an aggregation; a named one serves several."""
@@ -210,22 +185,3 @@ class GroupedStream(Generic[K, V]):
         if not self._repartitions or self.group_name is None:
             self._repartitions[:] = [self.graph.add(made, self.node)]
         return self._repartitions[0]
-
-
-def windowed(
-    grouped: GroupedStream[Any, Any], windows: Any
-) -> TimeWindowedStream[Any, Any] | SessionWindowedStream[Any, Any]:
-    """Return the windowed stream for that kind of windows."""
-    from headrace.dsl.windowed import SessionWindowedStream, TimeWindowedStream
-
-    if isinstance(windows, SessionWindows):
-        return SessionWindowedStream(grouped, windows)
-    if isinstance(windows, TumblingWindows | HoppingWindows | SlidingWindows | UnlimitedWindows):
-        return TimeWindowedStream(grouped, windows)
-    raise TopologyError(
-        "windowed_by: expected TumblingWindows, HoppingWindows, SlidingWindows, SessionWindows or UnlimitedWindows, "
-        f"got {type(windows).__name__} ({windows!r})"
-    )
-
-
-__all__ = ["GroupedStream", "windowed"]

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from headrace.dsl import table as tables
 from headrace.dsl.graph import Graph, GraphNode
-from headrace.dsl.materialized import Materialized, materialized
+from headrace.dsl.materialized import Materialized, always_materialized
 from headrace.dsl.repartitions import table_repartition_node
-from headrace.dsl.table import KTable
 from headrace.dsl.table_steps import AggregateTable
 from headrace.operators.getters import StoreGetter
 from headrace.operators.table_aggregate import ChangeSerde, TableAggregate
 from headrace.serdes import Long, Serde
 from headrace.serdes.incomplete import IncompleteSerde
-from headrace.topology.arguments import check_function
+from headrace.topology.argument_checks import check_function
 from headrace.topology.topology import Topology
 
 K = TypeVar("K")
@@ -43,7 +43,7 @@ class GroupedTable(Generic[K, V]):
     graph: Graph
     _repartitions: list[GraphNode] = field(default_factory=list, repr=False)
 
-    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[K, int]:
+    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> tables.KTable[K, int]:
         """Count the rows of each group; an empty group stays, with 0.
 
         Stateful; repartitions.
@@ -58,7 +58,7 @@ class GroupedTable(Generic[K, V]):
             lambda key, value, count: count + 1,
             lambda key, value, count: count - 1,
             "KTABLE-AGGREGATE-",
-            (materialized(store, "count") or Materialized()).or_serdes(self.key_serde, Long),
+            always_materialized(store, "count", self.key_serde, Long),
             name,
         )
 
@@ -69,7 +69,7 @@ class GroupedTable(Generic[K, V]):
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[K, V]:
+    ) -> tables.KTable[K, V]:
         """Combine the rows of each group by `adder(aggregate, value)`; `subtractor(aggregate, value)` takes one out.
 
         Stateful; repartitions; the first row of a group is taken as it is.
@@ -88,7 +88,7 @@ class GroupedTable(Generic[K, V]):
             lambda key, value, aggregate: adder(aggregate, value),
             lambda key, value, aggregate: subtractor(aggregate, value),
             "KTABLE-REDUCE-",
-            (materialized(store, "reduce") or Materialized()).or_serdes(self.key_serde, self.value_serde),
+            always_materialized(store, "reduce", self.key_serde, self.value_serde),
             name,
         )
 
@@ -100,7 +100,7 @@ class GroupedTable(Generic[K, V]):
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[K, A]:
+    ) -> tables.KTable[K, A]:
         """Fold the rows of each group by `adder(key, value, aggregate)`; `subtractor` takes an old row out.
 
         Stateful; repartitions. The subtractor is only called for a group that has an aggregate. An aggregate of None
@@ -120,7 +120,7 @@ class GroupedTable(Generic[K, V]):
         check_function(initializer, "aggregate, initializer")
         check_function(adder, "aggregate, adder")
         check_function(subtractor, "aggregate, subtractor")
-        keep = (materialized(store, "aggregate") or Materialized()).or_serdes(self.key_serde)
+        keep = always_materialized(store, "aggregate", self.key_serde)
         return self._aggregate(initializer, adder, subtractor, "KTABLE-AGGREGATE-", keep, name)
 
     def _aggregate(
@@ -131,7 +131,7 @@ class GroupedTable(Generic[K, V]):
         prefix: str,
         keep: Materialized,
         name: str | None,
-    ) -> KTable[Any, Any]:
+    ) -> tables.KTable[Any, Any]:
         graph = self.graph
         store = keep.name or graph.new_store_name("KTABLE-AGGREGATE-")
         sink = graph.new_name("KSTREAM-SINK-", name, "-sink")
@@ -153,4 +153,4 @@ class GroupedTable(Generic[K, V]):
 
         node = graph.add(GraphNode(step, write, versioned=keep.history_retention is not None), repartition)
         sources = frozenset([repartition.name])
-        return KTable(step, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)
+        return tables.KTable(step, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from headrace.dsl import stream as streams
+from headrace.dsl import table as tables
 from headrace.dsl.graph import Graph, GraphNode
 from headrace.dsl.repartitions import repartition_node
 from headrace.errors import TopologyError
@@ -14,12 +16,8 @@ from headrace.operators.table_join import StreamTableJoin
 from headrace.operators.window_definitions import JoinWindows
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder, Stores, unmatched_store
-from headrace.topology.arguments import check_name, check_serde, check_serdes
+from headrace.topology.argument_checks import check_name, check_serde, check_serdes
 from headrace.topology.topology import Topology
-
-if TYPE_CHECKING:
-    from headrace.dsl.stream import KStream
-    from headrace.dsl.table import GlobalKTable, KTable
 
 
 def with_key_first(joiner: Callable[..., Any], with_key: bool, what: str) -> Callable[[Any, Any, Any], Any]:
@@ -30,7 +28,7 @@ def with_key_first(joiner: Callable[..., Any], with_key: bool, what: str) -> Cal
 
 
 def join(
-    stream: KStream[Any, Any],
+    stream: streams.KStream[Any, Any],
     other: Any,
     joiner: Callable[..., Any],
     kind: str,
@@ -41,20 +39,17 @@ def join(
     value_serde: Serde[Any] | None,
     other_value_serde: Serde[Any] | None,
     name: str | None,
-) -> KStream[Any, Any]:
+) -> streams.KStream[Any, Any]:
     """Join a stream with whatever `other` is."""
-    from headrace.dsl.stream import KStream
-    from headrace.dsl.table import GlobalKTable, KTable
-
     keyed = with_key_first(joiner, with_key, kind)
-    if not isinstance(other, KStream | KTable | GlobalKTable):
+    if not isinstance(other, streams.KStream | tables.KTable | tables.GlobalKTable):
         raise TopologyError(f"{kind}: expected a KStream, KTable or GlobalKTable, got {type(other).__name__}")
     if other.graph is not stream.graph:
         raise TopologyError(f"{kind}: both sides must come from the same StreamsBuilder")
     if name is not None:
         check_name(name, f"{kind}, name")
     serdes = [*check_serdes(key_serde, value_serde, kind), check_serde(other_value_serde, f"{kind}, other_value_serde")]
-    if isinstance(other, KStream):
+    if isinstance(other, streams.KStream):
         if not isinstance(window, JoinWindows):
             raise TopologyError(f"{kind} of two streams needs window=JoinWindows(...), got {window!r}")
         if key is not None:
@@ -64,7 +59,7 @@ def join(
         raise TopologyError(f"{kind} with a table: window= is for joins of two streams")
     if kind == "outer_join":
         raise TopologyError("outer_join: a stream and a table have join and left_join only")
-    if isinstance(other, KTable):
+    if isinstance(other, tables.KTable):
         if key is not None:
             raise TopologyError(f"{kind} with a KTable: key= is for global tables")
         return _join_table(stream, other, joiner, with_key, kind == "left_join", serdes[0], serdes[1], name)
@@ -74,23 +69,21 @@ def join(
 
 
 def _repartitioned(
-    stream: KStream[Any, Any], prefix: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None
-) -> KStream[Any, Any]:
+    stream: streams.KStream[Any, Any], prefix: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None
+) -> streams.KStream[Any, Any]:
     """Repartition a stream for a join; a second join of the same stream uses the same repartition."""
-    from headrace.dsl.stream import KStream
-
     graph = stream.graph
     keys, values = key_serde or stream.key_serde, value_serde or stream.value_serde
     made = repartition_node(graph, prefix, keys, values)
     known = graph.join_repartitions.get(stream.node)
     if known is None or stream.name != prefix:
         known = graph.join_repartitions[stream.node] = graph.add(made, stream.node)
-    return KStream(known.name, keys, values, frozenset([known.name]), False, known, graph)
+    return streams.KStream(known.name, keys, values, frozenset([known.name]), False, known, graph)
 
 
 def _join_streams(
-    left: KStream[Any, Any],
-    right: KStream[Any, Any],
+    left: streams.KStream[Any, Any],
+    right: streams.KStream[Any, Any],
     joiner: Callable[[Any, Any, Any], Any],
     kind: str,
     window: JoinWindows,
@@ -98,9 +91,7 @@ def _join_streams(
     left_serde: Serde[Any] | None,
     right_serde: Serde[Any] | None,
     name: str | None,
-) -> KStream[Any, Any]:
-    from headrace.dsl.stream import KStream
-
+) -> streams.KStream[Any, Any]:
     graph = left.graph
     if left.rekeyed:
         left = _repartitioned(left, left.name if name is None else f"{name}-left", key_serde, left_serde)
@@ -142,7 +133,7 @@ def _join_streams(
         topology.add_operator(merge, PassThrough(), left_step, right_step)
 
     node = graph.add(GraphNode(merge, write, takes_null_keys=left_outer or right_outer), left.node, right.node)
-    return KStream(merge, key_serde, None, sources, False, node, graph)
+    return streams.KStream(merge, key_serde, None, sources, False, node, graph)
 
 
 def _join_store(
@@ -167,17 +158,15 @@ def _window_writer(step: str, store: StoreBuilder) -> Callable[[Topology, tuple[
 
 
 def _join_table(
-    stream: KStream[Any, Any],
-    table: KTable[Any, Any],
+    stream: streams.KStream[Any, Any],
+    table: tables.KTable[Any, Any],
     joiner: Callable[..., Any],
     with_key: bool,
     is_left_join: bool,
     key_serde: Serde[Any] | None,
     value_serde: Serde[Any] | None,
     name: str | None,
-) -> KStream[Any, Any]:
-    from headrace.dsl.stream import KStream
-
+) -> streams.KStream[Any, Any]:
     graph: Graph = stream.graph
     if stream.rekeyed:
         stream = _repartitioned(stream, stream.name if name is None else name, key_serde, value_serde)
@@ -191,20 +180,18 @@ def _join_table(
         topology.add_operator(step, operator, *parents, stores=getter.stores)
 
     node = graph.add(GraphNode(step, write, takes_null_keys=is_left_join), stream.node)
-    return KStream(step, key_serde or stream.key_serde, None, sources, False, node, graph)
+    return streams.KStream(step, key_serde or stream.key_serde, None, sources, False, node, graph)
 
 
 def _join_global(
-    stream: KStream[Any, Any],
-    table: GlobalKTable[Any, Any],
+    stream: streams.KStream[Any, Any],
+    table: tables.GlobalKTable[Any, Any],
     joiner: Callable[..., Any],
     with_key: bool,
     is_left_join: bool,
     key: Callable[[Any, Any], Any],
     name: str | None,
-) -> KStream[Any, Any]:
-    from headrace.dsl.stream import KStream
-
+) -> streams.KStream[Any, Any]:
     graph = stream.graph
     if not callable(key):
         raise TopologyError(f"join: key= expects a function, got {type(key).__name__} ({key!r})")
@@ -216,4 +203,4 @@ def _join_global(
         topology.add_operator(step, operator, *parents, stores=getter.stores)
 
     node = graph.add(GraphNode(step, write, takes_null_keys=is_left_join), stream.node)
-    return KStream(step, stream.key_serde, None, stream.sources, stream.rekeyed, node, graph)
+    return streams.KStream(step, stream.key_serde, None, stream.sources, stream.rekeyed, node, graph)

@@ -10,7 +10,7 @@ from headrace.durations import milliseconds
 from headrace.errors import TopologyError
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder, Stores
-from headrace.topology.arguments import check_name, check_serde
+from headrace.topology.argument_checks import check_name, check_serde
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,17 @@ class Materialized:
         return least if self.retention is None else self.retention
 
 
-def materialized(store: str | Materialized | None, what: str) -> Materialized | None:
-    """Return what the `store=` argument of a call means."""
+def materialized(store: str | Materialized | None, call: str) -> Materialized | None:
+    """Return the `store=` argument of a call as a `Materialized`, or None where there is none."""
     if store is None or isinstance(store, Materialized):
         return store
     if isinstance(store, str):
         return Materialized(store)
-    raise TopologyError(f"{what}, store: expected a name or Materialized(...), got {type(store).__name__} ({store!r})")
+    raise TopologyError(f"{call}, store: expected a name or Materialized(...), got {type(store).__name__} ({store!r})")
+
+
+def always_materialized(
+    store: str | Materialized | None, call: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None = None
+) -> Materialized:
+    """Return how a call keeps a table that it keeps in any case, with these serdes where it was given none."""
+    return (materialized(store, call) or Materialized()).or_serdes(key_serde, value_serde)

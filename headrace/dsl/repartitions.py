@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from headrace.dsl.graph import Graph, GraphNode
 from headrace.operators.stateless import DropNullKeys, PassThrough
 from headrace.serdes import Serde
+from headrace.topology.names import names_repartition_steps
 from headrace.topology.timestamps import FailOnInvalidTimestamp
 from headrace.topology.topology import Topology
-
-_GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
 def repartition_node(
@@ -29,7 +27,7 @@ def repartition_node(
     sink = graph.new_name("KSTREAM-SINK-")
     keys = graph.new_name("KSTREAM-FILTER-")
     source = graph.new_name("KSTREAM-SOURCE-")
-    if not _GENERATED.fullmatch(prefix):
+    if names_repartition_steps(prefix):
         sink, keys, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
 
     def write(topology: Topology, parents: tuple[str, ...]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from headrace.dsl import grouped as groupings
 from headrace.dsl import joins
+from headrace.dsl import table as tables
 from headrace.dsl.graph import Graph, GraphNode
-from headrace.dsl.materialized import Materialized, materialized
+from headrace.dsl.materialized import Materialized, always_materialized
 from headrace.dsl.repartitions import repartition_node
 from headrace.dsl.table_steps import SourceTable
 from headrace.errors import TopologyError
@@ -23,10 +25,9 @@ from headrace.operators.stateless import (
     Peek,
     SelectKey,
 )
-from headrace.operators.table import TableSource
 from headrace.operators.window_definitions import JoinWindows
 from headrace.serdes import Serde
-from headrace.topology.arguments import (
+from headrace.topology.argument_checks import (
     check_function,
     check_name,
     check_optional_function,
@@ -36,10 +37,6 @@ from headrace.topology.arguments import (
 from headrace.topology.nodes import Operator
 from headrace.topology.partitioners import partitioner_for
 from headrace.topology.topology import Topology
-
-if TYPE_CHECKING:
-    from headrace.dsl.grouped import GroupedStream
-    from headrace.dsl.table import GlobalKTable, KTable
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -353,7 +350,7 @@ class KStream(Generic[K, V]):
         value_serde: Serde[Any] | None = None,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[K, V]:
+    ) -> tables.KTable[K, V]:
         """Take the records as updates of a table.
 
         Stateful when the table is needed later or has a store; repartitions when the key was changed; drops null keys;
@@ -364,14 +361,10 @@ class KStream(Generic[K, V]):
         >>> run(builder, [("a", 1, 0), ("a", 2, 5), ("a", 1, 6)])
         [('a', 2, 5), ('a', None, 6)]
         """
-        from headrace.dsl.table import KTable
-
         graph = self.graph
         step = graph.new_name("KSTREAM-TOTABLE-", name)
         keys, values = check_serdes(key_serde, value_serde, "to_table")
-        keep = (materialized(store, "to_table") or Materialized()).or_serdes(
-            keys or self.key_serde, values or self.value_serde
-        )
+        keep = always_materialized(store, "to_table", keys or self.key_serde, values or self.value_serde)
         store_name = keep.name or graph.new_store_name("KSTREAM-TOTABLE-")
         table = SourceTable(keep.key_value(store_name), kept=keep.name is not None)
         above, sources = self.node, self.sources
@@ -380,10 +373,10 @@ class KStream(Generic[K, V]):
             sources = frozenset([above.name])
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
-            write_source_table(topology, step, table, parents)
+            table.write(topology, step, *parents)
 
         node = graph.add(GraphNode(step, write, versioned=keep.history_retention is not None), above)
-        return KTable(step, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)
+        return tables.KTable(step, keep.key_serde, keep.value_serde, sources, keep.name, table, node, graph)
 
     # -- grouping ---------------------------------------------------------------------------------------------------
 
@@ -393,7 +386,7 @@ class KStream(Generic[K, V]):
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
-    ) -> GroupedStream[K, V]:
+    ) -> groupings.GroupedStream[K, V]:
         """Group the records by their key; repartitions when the key was changed.
 
         >>> builder = StreamsBuilder()
@@ -401,13 +394,11 @@ class KStream(Generic[K, V]):
         >>> run(builder, [("a", "x", 0), ("a", "y", 5)])
         [('a', 1, 0), ('a', 2, 5)]
         """
-        from headrace.dsl.grouped import GroupedStream
-
         if name is not None:
             check_name(name, "group_by_key, name")
         keys, values = check_serdes(key_serde, value_serde, "group_by_key")
         keys, values = keys or self.key_serde, values or self.value_serde
-        return GroupedStream(self.name, keys, values, self.sources, self.rekeyed, name, self.node, self.graph)
+        return groupings.GroupedStream(self.name, keys, values, self.sources, self.rekeyed, name, self.node, self.graph)
 
     def group_by(
         self,
@@ -416,7 +407,7 @@ class KStream(Generic[K, V]):
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
-    ) -> GroupedStream[K2, V]:
+    ) -> groupings.GroupedStream[K2, V]:
         """Group the records by the key that `mapper(key, value)` gives; repartitions.
 
         A record whose new key is null is dropped. The new key is written with `key_serde`, or the default.
@@ -426,17 +417,17 @@ class KStream(Generic[K, V]):
         >>> run(builder, [("ann", {"item": "tea"}, 0), ("bob", {"item": "tea"}, 5)])
         [('tea', 1, 0), ('tea', 2, 5)]
         """
-        from headrace.dsl.grouped import GroupedStream
-
         node = self._step("KSTREAM-KEY-SELECT-", name, SelectKey(check_function(mapper, "group_by")))
         keys, values = check_serdes(key_serde, value_serde, "group_by")
-        return GroupedStream(node.name, keys, values or self.value_serde, self.sources, True, name, node, self.graph)
+        return groupings.GroupedStream(
+            node.name, keys, values or self.value_serde, self.sources, True, name, node, self.graph
+        )
 
     # -- joins ------------------------------------------------------------------------------------------------------
 
     def join(
         self,
-        other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
+        other: KStream[K, Any] | tables.KTable[K, Any] | tables.GlobalKTable[Any, Any],
         joiner: Callable[..., V2],
         *,
         window: JoinWindows | None = None,
@@ -483,7 +474,7 @@ class KStream(Generic[K, V]):
 
     def left_join(
         self,
-        other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
+        other: KStream[K, Any] | tables.KTable[K, Any] | tables.GlobalKTable[Any, Any],
         joiner: Callable[..., V2],
         *,
         window: JoinWindows | None = None,
@@ -615,11 +606,3 @@ class KStream(Generic[K, V]):
 
     def _rekey(self, node: GraphNode, value_serde: Serde[Any] | None) -> KStream[Any, Any]:
         return KStream(node.name, None, value_serde, self.sources, True, node, self.graph)
-
-
-def write_source_table(topology: Topology, step: str, table: SourceTable, parents: tuple[str, ...]) -> None:
-    """Write the step that takes a stream of updates as a table, with its store if it is kept."""
-    store = table.store if table.kept else None
-    topology.add_operator(step, TableSource(None if store is None else store.name, table.send_old), *parents)
-    if store is not None:
-        topology.add_step_store(store, step)

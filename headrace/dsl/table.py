@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from headrace.dsl import foreign_key_join
+from headrace.dsl import foreign_key_join, grouped_table, joins
+from headrace.dsl import stream as streams
 from headrace.dsl.graph import Graph, GraphNode, find_grace
-from headrace.dsl.joins import with_key_first
 from headrace.dsl.materialized import Materialized, materialized
-from headrace.dsl.stream import KStream
 from headrace.dsl.table_steps import JoinTable, MappedTable, SuppressTable, TableStep
 from headrace.errors import TopologyError
 from headrace.operators.getters import Getter, JoinGetter, StoreGetter
@@ -20,11 +19,8 @@ from headrace.operators.table_aggregate import Regroup
 from headrace.operators.table_join import TableJoinMerge, TableTableJoinSide
 from headrace.serdes import Serde
 from headrace.state.builders import suppress_buffer
-from headrace.topology.arguments import check_function, check_name, check_optional_function, check_serdes
+from headrace.topology.argument_checks import check_function, check_name, check_optional_function, check_serdes
 from headrace.topology.topology import Topology
-
-if TYPE_CHECKING:
-    from headrace.dsl.grouped_table import GroupedTable
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -147,7 +143,9 @@ class KTable(Generic[K, V]):
         node = GraphNode(step, write, versioned=_versioned(keep))
         return self._derived(step, node, table, keep, None if keep is None else keep.value_serde)
 
-    def to_stream(self, key: Callable[[K, V], Any] | None = None, *, name: str | None = None) -> KStream[Any, V]:
+    def to_stream(
+        self, key: Callable[[K, V], Any] | None = None, *, name: str | None = None
+    ) -> streams.KStream[Any, V]:
         """Take the updates as a stream, with the key that `key(key, value)` gives if there is one.
 
         Stateless; with `key` the key changes: a later grouping or join repartitions. Deletes are records with None.
@@ -164,7 +162,9 @@ class KTable(Generic[K, V]):
             topology.add_operator(step, ToStream(), *parents)
 
         node = self.graph.add(GraphNode(step, write, versioned=False), self.node)
-        stream: KStream[Any, V] = KStream(step, self.key_serde, self.value_serde, self.sources, False, node, self.graph)
+        stream: streams.KStream[Any, V] = streams.KStream(
+            step, self.key_serde, self.value_serde, self.sources, False, node, self.graph
+        )
         return stream if key is None else stream.select_key(key)
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable[K, V]:
@@ -216,7 +216,7 @@ class KTable(Generic[K, V]):
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
-    ) -> GroupedTable[Any, Any]:
+    ) -> grouped_table.GroupedTable[Any, Any]:
         """Group the rows by the (key, value) pair that `mapper(key, value)` gives; always repartitions.
 
         An update takes the old row out of its group and puts the new one in. A row whose new key is null is in no
@@ -228,8 +228,6 @@ class KTable(Generic[K, V]):
         >>> run(builder, [("ann", "Rome", 0), ("bob", "Rome", 1), ("ann", "Oslo", 2)])
         [('Rome', 1, 0), ('Rome', 2, 1), ('Rome', 1, 2), ('Oslo', 1, 2)]
         """
-        from headrace.dsl.grouped_table import GroupedTable
-
         check_function(mapper, "group_by")
         keys, values = check_serdes(key_serde, value_serde, "group_by")
         step = self.graph.new_name("KTABLE-SELECT-", name)
@@ -239,7 +237,7 @@ class KTable(Generic[K, V]):
 
         node = self.graph.add(GraphNode(step, write), self.node)
         self.step.enable_old_values(True)
-        return GroupedTable(keys, values, name, node, self.graph)
+        return grouped_table.GroupedTable(keys, values, name, node, self.graph)
 
     def join(
         self,
@@ -332,7 +330,7 @@ class KTable(Generic[K, V]):
             raise TopologyError(f"{kind} of a table: expected a KTable, got {type(other).__name__}")
         if other.graph is not self.graph:
             raise TopologyError(f"{kind}: both sides must come from the same StreamsBuilder")
-        keyed = with_key_first(joiner, with_key, kind)
+        keyed = joins.with_key_first(joiner, with_key, kind)
         if foreign_key is not None:
             return foreign_key_join.join(self, other, keyed, foreign_key, kind == "left_join", store, name)
         graph = self.graph
@@ -417,6 +415,3 @@ class GlobalKTable(Generic[K, V]):
 
 def _versioned(keep: Materialized | None) -> bool | None:
     return None if keep is None else keep.history_retention is not None
-
-
-__all__ = ["GlobalKTable", "KTable"]

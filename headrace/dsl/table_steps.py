@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headrace.operators.getters import Getter, JoinGetter, MappedGetter, StoreGetter, SuppressGetter
+from headrace.operators.table import TableSource
 from headrace.state.builders import StoreBuilder
+from headrace.topology.topology import Topology
 
 
 class TableStep(Protocol):
@@ -37,6 +39,12 @@ class SourceTable:
     def getter(self) -> Getter:
         self.kept = True
         return StoreGetter(self.store.name)
+
+    def write(self, topology: Topology, step: str, *parents: str) -> None:
+        """Write the step that takes records as updates, with its store if the table is kept."""
+        topology.add_operator(step, TableSource(self.store.name if self.kept else None, self.send_old), *parents)
+        if self.kept:
+            topology.add_step_store(self.store, step)
 
 
 @dataclass

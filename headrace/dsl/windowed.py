@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from headrace.dsl.grouped import GroupedStream
-from headrace.dsl.materialized import Materialized, materialized
-from headrace.dsl.table import KTable
+from headrace.dsl import grouped as groupings
+from headrace.dsl import table as tables
+from headrace.dsl.materialized import Materialized, always_materialized
+from headrace.dsl.windowings import Fold, SessionWindowing, TimeWindowing
 from headrace.errors import TopologyError
-from headrace.operators.getters import SessionStoreGetter, WindowStoreGetter
-from headrace.operators.session_aggregate import SessionAggregate
-from headrace.operators.sliding_aggregate import SlidingAggregate
 from headrace.operators.window_definitions import (
     EmitStrategy,
     SessionWindows,
@@ -20,19 +19,12 @@ from headrace.operators.window_definitions import (
     TimeWindows,
     UnlimitedWindows,
 )
-from headrace.operators.windowed_aggregate import WindowAggregate
 from headrace.records import Windowed
-from headrace.serdes import Serde
-from headrace.serdes import SessionWindowed as SessionWindowedSerde
-from headrace.serdes import Windowed as WindowedSerde
-from headrace.serdes.incomplete import IncompleteSerde
-from headrace.topology.arguments import check_function
-from headrace.topology.nodes import Operator
+from headrace.topology.argument_checks import check_function
 
 K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
-Fold = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +43,7 @@ class TimeWindowedStream(Generic[K, V]):
     [a@5/15] 1 7
     """
 
-    grouped: GroupedStream[K, V]
+    grouped: groupings.GroupedStream[K, V]
     windows: TimeWindows | SlidingWindows
     on_close: bool = False
 
@@ -76,7 +68,9 @@ class TimeWindowedStream(Generic[K, V]):
             )
         return replace(self, on_close=strategy.on_close)
 
-    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[Windowed[K], int]:
+    def count(
+        self, *, store: str | Materialized | None = None, name: str | None = None
+    ) -> tables.KTable[Windowed[K], int]:
         """Count the records of each key and window.
 
         Stateful; repartitions when the key was changed; drops null keys, counts null values (sliding: drops them).
@@ -93,11 +87,11 @@ class TimeWindowedStream(Generic[K, V]):
         [b@10/20] 2 15
         """
         keep = self.grouped.count_store(store, takes_number=not isinstance(self.windows, SlidingWindows))
-        return self._add(keep, "KSTREAM-AGGREGATE-", name, lambda: 0, lambda key, value, count: count + 1)
+        return self._add(keep, "KSTREAM-AGGREGATE-", name, Fold(_zero, _count))
 
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
-    ) -> KTable[Windowed[K], V]:
+    ) -> tables.KTable[Windowed[K], V]:
         """Combine the values of each key and window by `reducer(aggregate, value)`; the first is taken as it is.
 
         Stateful; repartitions when the key was changed; drops null keys. A null value is given to the reducer (sliding:
@@ -111,10 +105,8 @@ class TimeWindowedStream(Generic[K, V]):
         [a@0/10] 5 2
         [a@10/20] 4 12
         """
-        keep = (materialized(store, "reduce") or Materialized()).or_serdes(
-            self.grouped.key_serde, self.grouped.value_serde
-        )
-        return self._add(keep, "KSTREAM-REDUCE-", name, lambda: None, fold_of(reducer))
+        keep = always_materialized(store, "reduce", self.grouped.key_serde, self.grouped.value_serde)
+        return self._add(keep, "KSTREAM-REDUCE-", name, Fold(_nothing, _first_or(reducer)))
 
     def aggregate(
         self,
@@ -123,7 +115,7 @@ class TimeWindowedStream(Generic[K, V]):
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[Windowed[K], A]:
+    ) -> tables.KTable[Windowed[K], A]:
         """Fold the values of each key and window by `aggregator(key, value, aggregate)`, from `initializer()`.
 
         Stateful; repartitions when the key was changed; drops null keys. The aggregator sees null values (sliding: they
@@ -140,24 +132,12 @@ class TimeWindowedStream(Generic[K, V]):
         """
         check_function(initializer, "aggregate, initializer")
         check_function(aggregator, "aggregate, aggregator")
-        keep = (materialized(store, "aggregate") or Materialized()).or_serdes(self.grouped.key_serde)
-        return self._add(keep, "KSTREAM-AGGREGATE-", name, initializer, aggregator)
+        keep = always_materialized(store, "aggregate", self.grouped.key_serde)
+        return self._add(keep, "KSTREAM-AGGREGATE-", name, Fold(initializer, aggregator))
 
-    def _add(
-        self, keep: Materialized, prefix: str, name: str | None, initializer: Callable[[], Any], aggregator: Fold
-    ) -> KTable[Any, Any]:
-        graph = self.grouped.graph
-        store = keep.name or graph.new_store_name(prefix)
-        step = graph.new_name(prefix, name)
-        return self.grouped.add_aggregate(
-            step,
-            keep,
-            keep.window(store, self.windows.size, self.windows.retention, self.on_close),
-            WindowStoreGetter(store),
-            lambda send_old: window_operator(store, self.windows, initializer, aggregator, self.on_close, send_old),
-            key_serde=windowed_serde(keep.key_serde, self.windows.size),
-            grace=self.windows.grace,
-        )
+    def _add(self, keep: Materialized, prefix: str, name: str | None, fold: Fold) -> tables.KTable[Any, Any]:
+        windowing = TimeWindowing(self.windows, self.on_close)
+        return self.grouped.add_aggregate(keep, windowing, prefix, name, partial(windowing.operator, fold))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +156,7 @@ class SessionWindowedStream(Generic[K, V]):
     [a@0/8] 2 8
     """
 
-    grouped: GroupedStream[K, V]
+    grouped: groupings.GroupedStream[K, V]
     windows: SessionWindows
     on_close: bool = False
 
@@ -195,7 +175,9 @@ class SessionWindowedStream(Generic[K, V]):
         _check_strategy(strategy)
         return replace(self, on_close=strategy.on_close)
 
-    def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> KTable[Windowed[K], int]:
+    def count(
+        self, *, store: str | Materialized | None = None, name: str | None = None
+    ) -> tables.KTable[Windowed[K], int]:
         """Count the records of each session.
 
         Stateful; repartitions when the key was changed; drops null keys, counts null values.
@@ -210,18 +192,12 @@ class SessionWindowedStream(Generic[K, V]):
         [a@30/30] 1 30
         """
         keep = self.grouped.count_store(store)
-        return self._add(
-            keep,
-            "KSTREAM-AGGREGATE-",
-            name,
-            lambda: 0,
-            lambda key, value, count: count + 1,
-            lambda key, left, right: left + right,
-        )
+        fold = Fold(_zero, _count, lambda key, left, right: left + right)
+        return self._add(keep, "KSTREAM-AGGREGATE-", name, fold)
 
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
-    ) -> KTable[Windowed[K], V]:
+    ) -> tables.KTable[Windowed[K], V]:
         """Combine the values of each session by `reducer(aggregate, value)`; it merges sessions, too.
 
         Stateful; repartitions when the key was changed; drops null keys.
@@ -235,15 +211,13 @@ class SessionWindowedStream(Generic[K, V]):
         [a@0/0] None 0
         [a@0/8] 3 8
         """
-        keep = (materialized(store, "reduce") or Materialized()).or_serdes(
-            self.grouped.key_serde, self.grouped.value_serde
-        )
-        fold = fold_of(reducer)
+        keep = always_materialized(store, "reduce", self.grouped.key_serde, self.grouped.value_serde)
+        reduced = _first_or(reducer)
 
         def merge(key: Any, left: Any, right: Any) -> Any:
-            return right if left is None else left if right is None else fold(key, right, left)
+            return right if left is None else left if right is None else reduced(key, right, left)
 
-        return self._add(keep, "KSTREAM-REDUCE-", name, lambda: None, fold, merge)
+        return self._add(keep, "KSTREAM-REDUCE-", name, Fold(_nothing, reduced, merge))
 
     def aggregate(
         self,
@@ -253,7 +227,7 @@ class SessionWindowedStream(Generic[K, V]):
         *,
         store: str | Materialized | None = None,
         name: str | None = None,
-    ) -> KTable[Windowed[K], A]:
+    ) -> tables.KTable[Windowed[K], A]:
         """Fold the values of each session; `merger(key, left, right)` puts two sessions together.
 
         Stateful; repartitions when the key was changed; drops null keys; the aggregator sees null values.
@@ -275,64 +249,30 @@ class SessionWindowedStream(Generic[K, V]):
         check_function(initializer, "aggregate, initializer")
         check_function(aggregator, "aggregate, aggregator")
         check_function(merger, "aggregate, merger")
-        keep = (materialized(store, "aggregate") or Materialized()).or_serdes(self.grouped.key_serde)
-        return self._add(keep, "KSTREAM-AGGREGATE-", name, initializer, aggregator, merger)
+        keep = always_materialized(store, "aggregate", self.grouped.key_serde)
+        return self._add(keep, "KSTREAM-AGGREGATE-", name, Fold(initializer, aggregator, merger))
 
-    def _add(
-        self,
-        keep: Materialized,
-        prefix: str,
-        name: str | None,
-        initializer: Callable[[], Any],
-        aggregator: Fold,
-        merger: Fold,
-    ) -> KTable[Any, Any]:
-        graph = self.grouped.graph
-        store = keep.name or graph.new_store_name(prefix)
-        step = graph.new_name(prefix, name)
-        return self.grouped.add_aggregate(
-            step,
-            keep,
-            keep.session(store, self.windows.retention, self.on_close),
-            SessionStoreGetter(store),
-            lambda send_old: SessionAggregate(
-                store, self.windows, initializer, aggregator, merger, self.on_close, send_old
-            ),
-            key_serde=session_serde(keep.key_serde),
-            grace=self.windows.gap + self.windows.grace,
-        )
+    def _add(self, keep: Materialized, prefix: str, name: str | None, fold: Fold) -> tables.KTable[Any, Any]:
+        windowing = SessionWindowing(self.windows, self.on_close)
+        return self.grouped.add_aggregate(keep, windowing, prefix, name, partial(windowing.operator, fold))
 
 
-def window_operator(
-    store: str,
-    windows: TimeWindows | SlidingWindows,
-    initializer: Callable[[], Any],
-    aggregator: Fold,
-    on_close: bool,
-    send_old: bool,
-    *,
-    shared: bool = False,
-) -> Operator:
-    """Return the operator for that kind of windows."""
-    if isinstance(windows, SlidingWindows):
-        return SlidingAggregate(store, windows, initializer, aggregator, on_close, send_old)
-    return WindowAggregate(store, windows, initializer, aggregator, on_close, send_old, shared)
-
-
-def windowed_serde(inner: Serde[Any] | None, size: int) -> Serde[Any]:
-    """Return the serde of keys with a window of that size."""
-    return IncompleteSerde(lambda fill_in: WindowedSerde(fill_in(inner, "key"), size), f"Windowed({inner!r}, {size})")
-
-
-def session_serde(inner: Serde[Any] | None) -> Serde[Any]:
-    """Return the serde of keys with a session."""
-    return IncompleteSerde(lambda fill_in: SessionWindowedSerde(fill_in(inner, "key")), f"SessionWindowed({inner!r})")
-
-
-def fold_of(reducer: Callable[[Any, Any], Any]) -> Fold:
-    """Return a reducer as a function of (key, value, aggregate) that takes the first value as it is."""
+def _first_or(reducer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """Return a reducer as an aggregator, which takes the first value unchanged."""
     check_function(reducer, "reduce")
     return lambda key, value, aggregate: value if aggregate is None else reducer(aggregate, value)
+
+
+def _zero() -> int:
+    return 0
+
+
+def _nothing() -> None:
+    return None
+
+
+def _count(key: Any, value: Any, count: int) -> int:
+    return count + 1
 
 
 def _check_strategy(strategy: Any) -> None:

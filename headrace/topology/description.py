@@ -1,84 +1,22 @@
-"""`TopologyDescription`: what a topology is made of, to read, to compare and to draw."""
+"""`TopologyDescription`: the parts of a topology, to read, to compare and to draw."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any
 
 from headrace.topology import drawing
-from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
-from headrace.topology.ordering import Neighbours, hash_order, node_order
-
-if TYPE_CHECKING:
-    from headrace.topology.topology import SubTopology, Topology
-
-
-@dataclass(frozen=True)
-class SourceDescription:
-    """Where records come in: from topics, or from the topics that match a pattern."""
-
-    kind: ClassVar[Literal["source"]] = "source"
-    name: str
-    topics: tuple[str, ...]
-    pattern: str | None
-    successors: tuple[str, ...]
-
-    def __str__(self) -> str:
-        topics = _listed(self.topics) if self.pattern is None else self.pattern
-        return f"Source: {self.name} (topics: {topics})\n      --> {_names(self.successors)}"
-
-
-@dataclass(frozen=True)
-class ProcessorDescription:
-    """A step, with the stores it can use."""
-
-    kind: ClassVar[Literal["processor"]] = "processor"
-    name: str
-    stores: tuple[str, ...]
-    successors: tuple[str, ...]
-    predecessors: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"Processor: {self.name} (stores: {_listed(self.stores)})\n"
-            f"      --> {_names(self.successors)}\n"
-            f"      <-- {_names(self.predecessors)}"
-        )
-
-
-@dataclass(frozen=True)
-class SinkDescription:
-    """Where records go out: to a topic, or to the one that a function names for each record."""
-
-    kind: ClassVar[Literal["sink"]] = "sink"
-    name: str
-    topic: str | None
-    extractor: str | None
-    """The name of that function."""
-    predecessors: tuple[str, ...]
-
-    def __str__(self) -> str:
-        target = f"topic: {self.topic}" if self.extractor is None else f"extractor class: {self.extractor}"
-        return f"Sink: {self.name} ({target})\n      <-- {_names(self.predecessors)}"
-
-
-NodeDescription: TypeAlias = SourceDescription | ProcessorDescription | SinkDescription
-
-
-@dataclass(frozen=True)
-class SubTopologyDescription:
-    """Nodes that run together: one task per partition, or, for a global store, one copy in every process."""
-
-    id: int
-    is_global: bool
-    nodes: tuple[NodeDescription, ...]
-
-    def __str__(self) -> str:
-        nodes = "".join(f"    {node}\n" for node in self.nodes)
-        if self.is_global:
-            return f"Sub-topology: {self.id} for global store (will not generate tasks)\n{nodes}"
-        return f"Sub-topology: {self.id}\n{nodes}\n"
+from headrace.topology.java_order import Neighbours, hash_order, node_order
+from headrace.topology.node_descriptions import (
+    NodeDescription,
+    ProcessorDescription,
+    SinkDescription,
+    SourceDescription,
+    SubTopologyDescription,
+)
+from headrace.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from headrace.topology.sub_topologies import SubTopology
 
 
 @dataclass(frozen=True)
@@ -111,32 +49,32 @@ class TopologyDescription:
 
     def to_mermaid(self) -> str:
         """Return a Mermaid flowchart: sub-topologies as boxes, with their steps and stores, and topics between them."""
-        return drawing.mermaid(self)
+        return drawing.mermaid(self.sub_topologies)
 
     def to_json(self) -> str:
         """Return the description as JSON; docs/descriptions.md has its fields."""
-        return drawing.json_text(self)
+        return drawing.json_text(self.sub_topologies)
 
     def to_svg(self) -> str:
         """Return a drawing as SVG; needs Graphviz's `dot` on the PATH."""
-        return drawing.svg(self)
+        return drawing.svg(self.sub_topologies)
 
     def _repr_html_(self) -> str:
-        return drawing.html(self)
+        return drawing.html(self.sub_topologies, str(self))
 
 
-def describe(topology: Topology) -> TopologyDescription:
-    """Describe a topology."""
-    return TopologyDescription(tuple(_describe_sub_topology(topology, sub) for sub in topology.sub_topologies()))
+def describe(nodes: Mapping[str, Node], subs: Iterable[SubTopology]) -> TopologyDescription:
+    """Describe the nodes of a topology, by sub-topology."""
+    return TopologyDescription(tuple(_describe_sub_topology(nodes, sub) for sub in subs))
 
 
-def _describe_sub_topology(topology: Topology, sub: SubTopology) -> SubTopologyDescription:
-    order = node_order({name: topology.nodes[name].parents for name in sub.nodes})
-    nodes = tuple(_describe_node(topology.nodes[name], neighbours) for name, neighbours in order.items())
-    return SubTopologyDescription(sub.id, sub.is_global, nodes)
+def _describe_sub_topology(nodes: Mapping[str, Node], sub: SubTopology) -> SubTopologyDescription:
+    order = node_order({name: nodes[name].parents for name in sub.nodes})
+    described = tuple(_describe_node(nodes[name], neighbours) for name, neighbours in order.items())
+    return SubTopologyDescription(sub.id, sub.is_global, described)
 
 
-def _describe_node(node: SourceNode | ProcessorNode | SinkNode, neighbours: Neighbours) -> NodeDescription:
+def _describe_node(node: Node, neighbours: Neighbours) -> NodeDescription:
     match node:
         case SourceNode():
             pattern = None if node.pattern is None else node.pattern.pattern
@@ -155,11 +93,3 @@ def _function_name(function: str | Callable[..., Any]) -> str:
     """Return a name that stays the same from run to run, unlike the repr of most functions."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}.{named.__qualname__}"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return f"[{', '.join(names)}]"
-
-
-def _names(names: tuple[str, ...]) -> str:
-    return ", ".join(names) or "none"

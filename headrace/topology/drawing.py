@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from headrace.errors import HeadraceError
-
-if TYPE_CHECKING:
-    from headrace.topology.description import NodeDescription, SubTopologyDescription, TopologyDescription
+from headrace.topology.node_descriptions import NodeDescription, SubTopologyDescription
 
 JSON_VERSION = 1
 """Raised when a field of `to_json` changes its meaning or goes away."""
@@ -77,12 +76,12 @@ class Drawing:
     lines: tuple[Line, ...]
 
 
-def draw(description: TopologyDescription) -> Drawing:
+def draw(subs: Sequence[SubTopologyDescription]) -> Drawing:
     """Turn a description into shapes and lines."""
     topics: dict[str, Shape] = {}
     boxes: list[Box] = []
     lines: list[Line] = []
-    for sub in description.sub_topologies:
+    for sub in subs:
         ids = {node.name: f"n{sub.id}_{number}" for number, node in enumerate(sub.nodes)}
         stores: dict[str, Shape] = {}
         for node in sub.nodes:
@@ -103,14 +102,14 @@ def draw(description: TopologyDescription) -> Drawing:
     return Drawing(tuple(topics.values()), tuple(boxes), tuple(lines))
 
 
-def mermaid(description: TopologyDescription) -> str:
+def mermaid(subs: Sequence[SubTopologyDescription]) -> str:
     """Write a Mermaid flowchart."""
 
     def shape(shape: Shape, indent: str) -> str:
         start, end = _MERMAID_SHAPES[shape.kind]
         return f'{indent}{shape.id}{start}"{shape.label.translate(_MERMAID_ENTITIES)}"{end}\n'
 
-    drawing = draw(description)
+    drawing = draw(subs)
     text = "flowchart TD\n" + "".join(shape(topic, "    ") for topic in drawing.topics)
     for box in drawing.boxes:
         shapes = "".join(shape(inner, "        ") for inner in box.shapes)
@@ -118,13 +117,13 @@ def mermaid(description: TopologyDescription) -> str:
     return text + "".join(f"    {line.start} {'-->' if line.flows else '-.-'} {line.end}\n" for line in drawing.lines)
 
 
-def dot(description: TopologyDescription) -> str:
+def dot(subs: Sequence[SubTopologyDescription]) -> str:
     """Write the drawing in Graphviz's language."""
 
     def shape(shape: Shape, indent: str) -> str:
         return f'{indent}{shape.id} [label="{shape.label.translate(_DOT_ENTITIES)}" {_DOT_SHAPES[shape.kind]}]\n'
 
-    drawing = draw(description)
+    drawing = draw(subs)
     font = 'fontname="Helvetica,Arial,sans-serif" fontsize=11'
     text = f'digraph topology {{\n  bgcolor="white"\n  graph [{font}]\n  node [{font}]\n'
     text += "".join(shape(topic, "  ") for topic in drawing.topics)
@@ -136,7 +135,7 @@ def dot(description: TopologyDescription) -> str:
     return text + "}\n"
 
 
-def svg(description: TopologyDescription) -> str:
+def svg(subs: Sequence[SubTopologyDescription]) -> str:
     """Have Graphviz draw it."""
     program = shutil.which("dot")
     if program is None:
@@ -144,29 +143,28 @@ def svg(description: TopologyDescription) -> str:
             "to_svg: Graphviz draws it, and its program 'dot' is not on the PATH. Install Graphviz "
             "(apt-get install graphviz, brew install graphviz), or use to_mermaid(), which needs nothing"
         )
-    done = subprocess.run([program, "-Tsvg"], input=dot(description).encode(), capture_output=True, check=False)
+    done = subprocess.run([program, "-Tsvg"], input=dot(subs).encode(), capture_output=True, check=False)
     if done.returncode != 0:
         raise HeadraceError(f"to_svg: '{program}' failed: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout.decode()
 
 
-def json_text(description: TopologyDescription) -> str:
+def json_text(subs: Sequence[SubTopologyDescription]) -> str:
     """Write the description as JSON."""
-    subs = [
-        {"id": sub.id, "global": sub.is_global, "nodes": [_json_node(node) for node in sub.nodes]}
-        for sub in description.sub_topologies
+    written = [
+        {"id": sub.id, "global": sub.is_global, "nodes": [_json_node(node) for node in sub.nodes]} for sub in subs
     ]
-    return json.dumps({"version": JSON_VERSION, "sub_topologies": subs}, indent=2, ensure_ascii=False)
+    return json.dumps({"version": JSON_VERSION, "sub_topologies": written}, indent=2, ensure_ascii=False)
 
 
-def html(description: TopologyDescription) -> str:
-    """Write a piece of HTML for a notebook: the drawing where Graphviz is there, tables where it is not."""
+def html(subs: Sequence[SubTopologyDescription], text: str) -> str:
+    """Write HTML for a notebook: with Graphviz the drawing and the description as text, else tables."""
     try:
-        picture = svg(description)
+        picture = svg(subs)
     except HeadraceError:
-        return f"<div>{''.join(_html_table(sub) for sub in description.sub_topologies) or 'An empty topology.'}</div>"
-    text = f"<details><summary>As text</summary><pre>{escape(str(description))}</pre></details>"
-    return f"<div>{picture[picture.index('<svg') :]}{text}</div>"
+        return f"<div>{''.join(_html_table(sub) for sub in subs) or 'An empty topology.'}</div>"
+    details = f"<details><summary>As text</summary><pre>{escape(text)}</pre></details>"
+    return f"<div>{picture[picture.index('<svg') :]}{details}</div>"
 
 
 def _json_node(node: NodeDescription) -> dict[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.errors import TopologyError
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder
-from headrace.topology.arguments import (
+from headrace.topology.argument_checks import (
     check_name,
     check_offset_reset,
     check_optional_function,
@@ -18,26 +17,14 @@ from headrace.topology.arguments import (
     check_step_name,
     check_supplier,
 )
+from headrace.topology.description import TopologyDescription, describe
+from headrace.topology.names import own_topic
 from headrace.topology.nodes import Node, Operator, ProcessorNode, SinkNode, SourceNode
+from headrace.topology.sub_topologies import SubTopology, cut
 from headrace.topology.timestamps import TimestampExtractor
-from headrace.topology.validation import refuse_second_reader, validate
+from headrace.topology.validation import check_join_partitions, refuse_cycles, refuse_second_reader
 
-if TYPE_CHECKING:
-    from headrace.topology.description import TopologyDescription
-
-
-__all__ = ["SubTopology", "Topology", "check_name"]
-
-
-@dataclass(frozen=True)
-class SubTopology:
-    """The nodes that are connected by steps or stores: one task per partition runs them."""
-
-    id: int
-    nodes: tuple[str, ...]
-    """In the order in which they were added: parents before children."""
-    stores: tuple[str, ...]
-    is_global: bool = False
+__all__ = ["SubTopology", "Topology"]
 
 
 class Topology:
@@ -81,9 +68,8 @@ class Topology:
         names = tuple(
             check_name(topic, f"source '{name}', topic") for topic in topics if not isinstance(topic, re.Pattern)
         )
-        for node in self.nodes.values():
-            if isinstance(node, SourceNode):
-                refuse_second_reader(name, names, patterns, node)
+        for source in self.sources():
+            refuse_second_reader(name, names, patterns, source)
         check_offset_reset(offset_reset, f"source '{name}'")
         self.nodes[name] = SourceNode(
             name,
@@ -128,7 +114,7 @@ class Topology:
         """Give a processor access to stores."""
         node = self.nodes.get(processor)
         if not isinstance(node, ProcessorNode):
-            known = ", ".join(node.name for node in self.nodes.values() if isinstance(node, ProcessorNode))
+            known = ", ".join(node.name for node in self.processors())
             raise TopologyError(
                 f"store '{', '.join(stores)}': there is no processor '{processor}' to connect it to. Add it first "
                 f"(known processors: {known or 'none'})"
@@ -170,12 +156,6 @@ class Topology:
         )
         self._attach(sink, "sink")
         return self
-
-    def describe(self) -> TopologyDescription:
-        """Describe the topology: `str()` prints it as Kafka Streams does."""
-        from headrace.topology.description import describe
-
-        return describe(self)
 
     # -- for the DSL ------------------------------------------------------------------------------------------------
 
@@ -224,42 +204,56 @@ class Topology:
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
+    def nodes_of(self, sub: SubTopology | None = None) -> list[Node]:
+        """Return the nodes of a sub-topology, or all of them: parents before children."""
+        return list(self.nodes.values()) if sub is None else [self.nodes[name] for name in sub.nodes]
+
+    def sources(self, sub: SubTopology | None = None) -> list[SourceNode]:
+        """Return the sources of a sub-topology, or all of them."""
+        return [node for node in self.nodes_of(sub) if isinstance(node, SourceNode)]
+
+    def processors(self, sub: SubTopology | None = None) -> list[ProcessorNode]:
+        """Return the steps between the sources and sinks of a sub-topology, or all of them."""
+        return [node for node in self.nodes_of(sub) if isinstance(node, ProcessorNode)]
+
+    def sinks(self, sub: SubTopology | None = None) -> list[SinkNode]:
+        """Return the sinks of a sub-topology, or all of them."""
+        return [node for node in self.nodes_of(sub) if isinstance(node, SinkNode)]
+
+    def written_topics(self, sub: SubTopology | None = None) -> list[str]:
+        """Return the topics that sinks write, without those that a function chooses for each record."""
+        return list(dict.fromkeys(sink.topic for sink in self.sinks(sub) if isinstance(sink.topic, str)))
+
+    def named_topics(self) -> list[str]:
+        """Return the user's topics that sources and sinks name: neither internal ones, nor those a pattern matches."""
+        read = [topic for source in self.sources() for topic in source.topics]
+        named = dict.fromkeys(read + self.written_topics())
+        return [topic for topic in named if topic not in self.internal_topics]
+
+    def topic_name(self, topic: str, application_id: str) -> str:
+        """Return the name of a topic in the broker: an internal one has the application's id before its own."""
+        return own_topic(application_id, topic) if topic in self.internal_topics else topic
+
+    def internal_names(self, application_id: str) -> frozenset[str]:
+        """Return the names that the internal topics have in the broker."""
+        return frozenset(own_topic(application_id, topic) for topic in self.internal_topics)
+
     def sub_topologies(self) -> list[SubTopology]:
-        """Cut the graph where nothing but topics connects it."""
-        root: dict[str, str] = {name: name for name in self.nodes}
-
-        def find(name: str) -> str:
-            while root[name] != name:
-                root[name] = root[root[name]]
-                name = root[name]
-            return name
-
-        for node in self.nodes.values():
-            for parent in node.parents:
-                root[find(node.name)] = find(parent)
-        for users in self._store_users.values():
-            for user in users[1:]:
-                root[find(user)] = find(users[0])
-        groups: dict[str, list[str]] = {}
-        for name in self.nodes:
-            groups.setdefault(find(name), []).append(name)
-        fillers = set(self.global_stores.values())
-        return [
-            SubTopology(number, tuple(names), self._stores_of(names), any(name in fillers for name in names))
-            for number, names in enumerate(groups.values())
-        ]
+        """Cut the topology into the pieces that only topics connect."""
+        return cut(self.nodes, self._store_users.values(), set(self.global_stores.values()))
 
     def validate(self) -> None:
-        """Raise a TopologyError where the topology cannot run."""
-        validate(self)
+        """Raise a TopologyError when the topology cannot run."""
+        if not self.sources():
+            raise TopologyError("the topology has no source: add one with stream(), table() or add_source()")
+        check_join_partitions(self.copartitioned, self.nodes, self.internal_topics)
+        refuse_cycles(self.nodes, self.sub_topologies(), self.internal_topics)
 
-    def _stores_of(self, names: list[str]) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for name in names:
-            node = self.nodes[name]
-            if isinstance(node, ProcessorNode):
-                found.update(dict.fromkeys(node.stores))
-        return tuple(found)
+    def describe(self) -> TopologyDescription:
+        """Describe the topology: `str()` prints it as Kafka Streams does."""
+        return describe(self.nodes, self.sub_topologies())
+
+    # -- checks -----------------------------------------------------------------------------------------------------
 
     def _new_name(self, name: str, what: str) -> None:
         check_step_name(name, what)

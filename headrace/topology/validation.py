@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable, Mapping
 
 from headrace.errors import TopologyError
-from headrace.topology.nodes import SinkNode, SourceNode
-
-if TYPE_CHECKING:
-    from headrace.topology.topology import Topology
-
-
-def validate(topology: Topology) -> None:
-    """Raise a TopologyError where the topology cannot run."""
-    if not any(isinstance(node, SourceNode) for node in topology.nodes.values()):
-        raise TopologyError("the topology has no source: add one with stream(), table() or add_source()")
-    _check_partitions(topology)
-    _refuse_cycles(topology)
+from headrace.topology.nodes import Node, SinkNode, SourceNode
+from headrace.topology.sub_topologies import SubTopology
 
 
 def refuse_second_reader(
     name: str, topics: tuple[str, ...], patterns: list[re.Pattern[str]], other: SourceNode
 ) -> None:
-    """Raise when a new source would read what another one reads."""
+    """Raise when a new source would read a topic that another source reads."""
     way_out = "Read it once and use that stream or table in both places"
     for topic in topics:
         if other.reads(topic):
@@ -36,14 +26,19 @@ def refuse_second_reader(
             )
 
 
-def _check_partitions(topology: Topology) -> None:
-    """Raise when the sides of a join were given different numbers of partitions."""
-    for step, sources in topology.copartitioned:
+def check_join_partitions(
+    joins: Iterable[tuple[str, frozenset[str]]], nodes: Mapping[str, Node], internal_topics: Mapping[str, int | None]
+) -> None:
+    """Raise when the sides of a join were given different numbers of partitions.
+
+    `joins` has the steps that join or cogroup, each with the sources of all its sides.
+    """
+    for step, sources in joins:
         given: dict[str, int] = {}
         for name in sources:
-            node = topology.nodes.get(name)
+            node = nodes.get(name)
             for topic in node.topics if isinstance(node, SourceNode) else ():
-                partitions = topology.internal_topics.get(topic)
+                partitions = internal_topics.get(topic)
                 if partitions is not None:
                     given[topic] = partitions
         if len(set(given.values())) > 1:
@@ -54,39 +49,41 @@ def _check_partitions(topology: Topology) -> None:
             )
 
 
-def _refuse_cycles(topology: Topology) -> None:
-    """Raise when records written to a topic of the user's come back to where they were written."""
-    subs = {name: sub.id for sub in topology.sub_topologies() for name in sub.nodes}
-    for sink in topology.nodes.values():
-        if not isinstance(sink, SinkNode) or sink.topic in topology.internal_topics:
+def refuse_cycles(
+    nodes: Mapping[str, Node], sub_topologies: Iterable[SubTopology], internal_topics: Container[object]
+) -> None:
+    """Raise when records that are written to one of the user's topics come back to the sink that writes them."""
+    subs = {name: sub.id for sub in sub_topologies for name in sub.nodes}
+    for sink in nodes.values():
+        if not isinstance(sink, SinkNode) or sink.topic in internal_topics:
             continue
-        for source in _readers(topology, sink):
+        for source in _readers(nodes, sink):
             where = f"sink '{sink.name}' writes to topic '{sink.topic}', which source '{source.name}'"
             if subs[sink.name] == subs[source.name]:
                 raise TopologyError(
                     f"{where} of the same sub-topology reads: its records come back to where they were written. "
                     "Write to another topic"
                 )
-            if sink.name in _reachable(topology, source):
+            if sink.name in _reachable(nodes, source):
                 raise TopologyError(
                     f"{where} reads, and from there records come back to the sink: the topology is a cycle. "
                     "Write to another topic"
                 )
 
 
-def _readers(topology: Topology, sink: SinkNode) -> list[SourceNode]:
+def _readers(nodes: Mapping[str, Node], sink: SinkNode) -> list[SourceNode]:
     topic = sink.topic
     if not isinstance(topic, str):
         return []
-    return [node for node in topology.nodes.values() if isinstance(node, SourceNode) and node.reads(topic)]
+    return [node for node in nodes.values() if isinstance(node, SourceNode) and node.reads(topic)]
 
 
-def _reachable(topology: Topology, start: SourceNode) -> set[str]:
+def _reachable(nodes: Mapping[str, Node], start: SourceNode) -> set[str]:
     """Return the steps that records of a source get to, through topics too."""
     found, open_ends = {start.name}, [start.name]
     while open_ends:
-        node = topology.nodes[open_ends.pop()]
-        after = [source.name for source in _readers(topology, node)] if isinstance(node, SinkNode) else node.children
+        node = nodes[open_ends.pop()]
+        after = [source.name for source in _readers(nodes, node)] if isinstance(node, SinkNode) else node.children
         open_ends.extend(name for name in after if name not in found)
         found.update(after)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace import StreamsBuilder, Topology, TopologyDescription
-from headrace.topology.ordering import hash_order, node_order
+from headrace.topology.java_order import hash_order, node_order
 from tests.topology.cases.steps import Forward, same, store, stream, topic_of_record
 
 

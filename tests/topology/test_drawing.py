@@ -67,14 +67,14 @@ needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is 
 
 
 def test_every_line_ends_at_a_shape(joined: TopologyDescription) -> None:
-    drawing = draw(joined)
+    drawing = draw(joined.sub_topologies)
     ids = [shape.id for shape in drawing.topics] + [shape.id for box in drawing.boxes for shape in box.shapes]
     assert len(ids) == len(set(ids))
     assert {line.start for line in drawing.lines} | {line.end for line in drawing.lines} == set(ids)
 
 
 def test_topic_between_sub_topologies_is_drawn_once(counted: TopologyDescription) -> None:
-    labels = [topic.label for topic in draw(counted).topics]
+    labels = [topic.label for topic in draw(counted.sub_topologies).topics]
     assert sorted(labels) == ["in", "more", "named by tests.topology.cases.steps.topic_of_record", "out"]
 
 
@@ -201,7 +201,7 @@ def test_svg_without_graphviz_says_what_to_do(counted: TopologyDescription) -> N
 def test_svg_is_what_graphviz_makes_of_the_drawing(joined: TopologyDescription) -> None:
     root = ElementTree.fromstring(joined.to_svg())
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert (root[0].text or "").strip() == dot(joined).strip()
+    assert (root[0].text or "").strip() == dot(joined.sub_topologies).strip()
 
 
 def test_svg_when_graphviz_fails(counted: TopologyDescription, fake_dot: Path) -> None:
@@ -219,7 +219,7 @@ def test_svg_by_graphviz(joined: TopologyDescription, nasty: TopologyDescription
 
 
 def test_dot_of_names_with_signs_of_its_own(nasty: TopologyDescription) -> None:
-    assert r'n0_0 [label="a \"b\" <i>c</i> &amp; #d; `e` \\f" shape=' in dot(nasty)
+    assert r'n0_0 [label="a \"b\" <i>c</i> &amp; #d; `e` \\f" shape=' in dot(nasty.sub_topologies)
 
 
 # -- HTML --------------------------------------------------------------------------------------------------------------
