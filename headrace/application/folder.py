@@ -1,4 +1,4 @@
-"""The folder of an application under `state_dir`: Spark's checkpoint, images, and who is using it."""
+"""The folder of an application under `state_dir`: Spark's checkpoint, images, and a lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.errors import StreamsError
 
 
 class ApplicationFolder:
-    """Where an application keeps what it must find again."""
+    """Where an application keeps everything that must survive a restart."""
 
     def __init__(self, state_dir: str | Path, application_id: str) -> None:
         self.application_id = application_id
@@ -24,16 +24,16 @@ class ApplicationFolder:
         self._lock: int | None = None
 
     def lock(self) -> None:
-        """Keep others out until this process ends or unlocks; raise when somebody is in."""
+        """Lock the folder until this process ends or unlocks it; raise when another process has it."""
         self.path.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            who = os.pread(handle, 32, 0).decode() or "?"
+            holder = os.pread(handle, 32, 0).decode() or "?"
             os.close(handle)
             raise StreamsError(
-                f"application '{self.application_id}' is running already (process {who}, '{self.path}'). "
+                f"application '{self.application_id}' is running already (process {holder}, '{self.path}'). "
                 "Stop it first, or give this one another application_id"
             ) from None
         os.ftruncate(handle, 0)
@@ -46,7 +46,7 @@ class ApplicationFolder:
         return self.identity.exists() or self.checkpoint.exists()
 
     def has_begun(self) -> bool:
-        """Tell whether a batch was ever begun."""
+        """Tell whether a batch was ever planned."""
         return any(self.checkpoint.glob("offsets/[0-9]*"))
 
     def has_planned(self, batch: int) -> bool:
@@ -54,13 +54,13 @@ class ApplicationFolder:
         return (self.checkpoint / "offsets" / str(batch)).exists()
 
     def check_unlocked(self) -> None:
-        """Raise when somebody is in."""
+        """Raise when another process uses the folder."""
         if self._lock_file.exists():
             self.lock()
             self.unlock()
 
     def unlock(self) -> None:
-        """Let others in."""
+        """Unlock the folder."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -1,4 +1,4 @@
-"""How far an application is: a line that renews itself on a terminal, log lines elsewhere."""
+"""Progress of an application: one line that is updated on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Progress:
             self._log_line()
 
     def update(self, state: str) -> None:
-        """Show where things stand, not more often than anybody can read."""
+        """Show the current numbers, as often as somebody can read them."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -69,7 +69,7 @@ class Progress:
 
 
 def said(values: dict[str, Any]) -> str:
-    """Put metrics into a line.
+    """Format metrics as a line.
 
     >>> said({"records_in_total": 20000, "records_out_total": 9000, "records_per_second": 8123.4, "batch_seconds": 0.42,
     ...       "dropped_records_total": 0, "lag": {"lines": {0: 5, 1: 7}}})

@@ -1,4 +1,4 @@
-"""Take an application back to the beginning."""
+"""Reset an application: the next start begins at the beginning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.config import StreamsConfig
 
 
 def reset_command(config: StreamsConfig) -> str:
-    """Return the command that takes an application back to the beginning.
+    """Return the command that resets an application.
 
     >>> reset_command(StreamsConfig(application_id="sums", bootstrap_servers="kafka:9092", state_dir="/data/my state"))
     "headrace reset sums --state-dir '/data/my state' -b kafka:9092"
@@ -22,10 +22,10 @@ def reset_command(config: StreamsConfig) -> str:
 
 
 def reset_application(config: StreamsConfig) -> None:
-    """Delete an application's state and how far it has read; raise while it runs.
+    """Delete an application's state and positions; raise while it runs.
 
-    The marker of the last batch goes last: should this be cut off, the application refuses to start until it is reset
-    again, rather than go on with half a checkpoint.
+    The marker of the last batch goes last. If the reset is cut off, the application refuses to start until it is reset
+    again, instead of going on with half a checkpoint.
     """
     folder = ApplicationFolder(config.state_dir, config.application_id)
     folder.lock()

@@ -35,7 +35,8 @@ _NO_ANSWER_SECONDS = 30.0
 class Streams:
     """Runs a topology on Spark.
 
-    An application is known by its `application_id`: started again it goes on where it stopped, whatever stopped it.
+    An application is known by its `application_id`. When it is started again, it goes on where it stopped, whatever
+    stopped it.
     """
 
     def __init__(self, topology: Topology, config: StreamsConfig) -> None:
@@ -66,12 +67,12 @@ class Streams:
 
     @property
     def topology(self) -> Topology:
-        """What it runs."""
+        """The topology that it runs."""
         return self._topology
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the application, if something did."""
+        """The exception that ended the application, if one did."""
         return None if self._supervisor is None else self._supervisor.error
 
     def set_state_listener(self, listener: StateListener) -> None:
@@ -80,19 +81,19 @@ class Streams:
         self._listener = listener
 
     def set_uncaught_exception_handler(self, handler: ExceptionHandler) -> None:
-        """Let `handler(exception)` decide what to do when a batch fails; without one the application stops."""
+        """Let `handler(exception)` decide what to do when a batch fails. Without a handler the application stops."""
         self._check_created("set_uncaught_exception_handler")
         self._handler = handler
 
     def start(self) -> None:
-        """Begin to process records, in the background."""
+        """Process records in the background."""
         self._start(until_caught_up=False)
 
     def run(self, *, until_caught_up: bool = False, progress: bool | None = None) -> None:
-        """Process records until interrupted, or until all that is there has been processed.
+        """Process records until interrupted, or until all present records have been processed.
 
-        Raises what ended it, if something did. Shows how far it is when this is a terminal, or as asked for by
-        `progress`; otherwise it logs a line now and then.
+        Raises the exception that ended the application, if one did. Shows its progress on a terminal, and elsewhere
+        logs a line now and then; `progress` decides otherwise.
         """
         self._check_created("run")
         stop = threading.Event()
@@ -112,7 +113,7 @@ class Streams:
             raise self.error
 
     def close(self, timeout: float | None = None) -> bool:
-        """Finish the running batch and stop; tell whether that was done in time (seconds)."""
+        """Finish the current batch and stop; tell whether that was done within the timeout in seconds."""
         with self._lock:
             if self._state is StreamsState.CREATED:
                 self._set_state(StreamsState.NOT_RUNNING)
@@ -128,9 +129,9 @@ class Streams:
         return not watcher.is_alive()
 
     def clean_up(self) -> None:
-        """Forget everything: state, and how far the topics were read; the next start begins at the beginning."""
+        """Delete the state and the positions: the next start begins at the beginning."""
         if self._state.is_running() or self._state is StreamsState.PENDING_SHUTDOWN:
-            raise StreamsError("clean_up: the application is running, close it first")
+            raise StreamsError("clean_up: the application is running. Close it first")
         reset_application(self._config)
 
     def __enter__(self) -> Streams:
@@ -151,11 +152,11 @@ class Streams:
     # -- watching ---------------------------------------------------------------------------------------------------
 
     def metrics(self) -> dict[str, Any]:
-        """Return what was done so far, and the lag of each topic partition."""
+        """Return the counts so far, and the lag of each topic partition."""
         return self._metrics.as_dict(self._ends(), self._beginnings())
 
     def prometheus(self) -> str:
-        """Return the metrics as text that Prometheus reads."""
+        """Return the metrics in Prometheus' text format."""
         return self._metrics.as_prometheus(self._ends(), self._beginnings(), self._state.value)
 
     def _beginnings(self) -> dict[str, dict[int, int]]:
@@ -169,7 +170,7 @@ class Streams:
         for topic in supervisor.setup.application.plan.input_topics():
             try:
                 ends[topic] = supervisor.broker.end_offsets(topic)
-            except UnavailableError:  # after a long wait: the others would take as long
+            except UnavailableError:  # after a long wait; other topics would take as long
                 self._ask_again = time.monotonic() + _NO_ANSWER_SECONDS
                 break
             except (TopicError, StreamsError):  # deleted: the application says so itself
@@ -213,7 +214,7 @@ class Streams:
 
 
 def _on_terminate(stop: Callable[[], None]) -> Any:
-    """Let SIGTERM end the application in order; only the main thread may ask for that."""
+    """Let SIGTERM close the application. Only the main thread may ask for that."""
     if threading.current_thread() is not threading.main_thread():
         return None
     return signal.signal(signal.SIGTERM, lambda *_: stop())

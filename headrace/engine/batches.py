@@ -14,7 +14,6 @@ from headrace.engine.application import Application
 from headrace.engine.messages import ClockTick, TopicRange
 from headrace.engine.wall_clock import ticking_tasks
 from headrace.errors import TopicError
-from headrace.topology.nodes import SourceNode
 
 _LEFTOVERS = 1.05
 """How much larger than the limit a batch may be if it is the last one."""
@@ -69,9 +68,9 @@ def _reset(application: Application, topic: str) -> str:
     """Return where a topic begins. A global table is always read from its first record."""
     topology, usual = application.topology, application.config.auto_offset_reset
     for sub in topology.sub_topologies():
-        for node in map(topology.nodes.__getitem__, sub.nodes):
-            if isinstance(node, SourceNode) and node.reads(topic):
-                return "earliest" if sub.is_global else node.offset_reset or usual
+        for source in topology.sources(sub):
+            if source.reads(topic):
+                return "earliest" if sub.is_global else source.offset_reset or usual
     return usual
 
 

@@ -1,28 +1,26 @@
-"""How many partitions every topic of an application has, and that what is joined has as many as each other."""
+"""How many partitions every topic of an application has. The sides of a join must have the same number."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from headrace.errors import TopologyError
-from headrace.topology.nodes import SinkNode, SourceNode
 from headrace.topology.topology import Topology
 
 
 def source_topics(topology: Topology, known: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
     """Return the topics that each source reads; a pattern's are those of the broker that match it."""
     return {
-        node.name: node.topics if node.pattern is None else tuple(sorted(filter(node.reads, known)))
-        for node in topology.nodes.values()
-        if isinstance(node, SourceNode)
+        source.name: source.topics if source.pattern is None else tuple(sorted(filter(source.reads, known)))
+        for source in topology.sources()
     }
 
 
 def count_partitions(topology: Topology, known: Mapping[str, int], default: int) -> dict[str, int]:
-    """Return the partitions of all topics, internal ones included, from what the broker has.
+    """Return the partitions of all topics, internal ones included, given those that the broker has.
 
-    A repartition topic that was not given a number has as many as the widest topic that feeds it, or as many as what
-    it is joined with. Topics that do not exist yet count `default`.
+    A repartition topic without a number has as many partitions as the widest topic that feeds it, or as the other side
+    of its join. A topic that does not exist yet has `default`.
     """
     sources = source_topics(topology, known)
     counts = {topic: known.get(topic, default) for topics in sources.values() for topic in topics}
@@ -48,10 +46,9 @@ def _feeding(topology: Topology, sources: Mapping[str, tuple[str, ...]]) -> dict
     found: dict[str, set[str]] = {}
     for sub in topology.sub_topologies():
         read = {topic for name in sub.nodes for topic in sources.get(name, ())}
-        for name in sub.nodes:
-            node = topology.nodes[name]
-            if isinstance(node, SinkNode) and isinstance(node.topic, str) and node.topic in topology.internal_topics:
-                found.setdefault(node.topic, set()).update(read - {node.topic})
+        for topic in topology.written_topics(sub):
+            if topic in topology.internal_topics:
+                found.setdefault(topic, set()).update(read - {topic})
     return found
 
 
@@ -67,8 +64,8 @@ def _align(
     if len(set(fixed.values())) > 1:
         said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(fixed.items()))
         raise TopologyError(
-            f"step '{step}': the sides of a join need as many partitions as each other, but {said}. "
-            "Repartition one side with repartition(partitions=...), or make the topics anew with the same number"
+            f"step '{step}': the sides of a join need the same number of partitions, but {said}. "
+            "Repartition one side with repartition(partitions=...), or create the topics again with the same number"
         )
     wanted = next(iter(fixed.values())) if fixed else max((counts[topic] for topic in topics), default=0)
     for topic in topics:

@@ -1,8 +1,8 @@
 """Named points at which a test can make the process die.
 
 `HEADRACE_CRASH=POINT@N:FILE` kills the process that comes to POINT for the N-th time, counted in FILE over all
-processes; `POINT@N,M:FILE` does so again at the M-th time; several of these stand side by side with a blank between.
-`HEADRACE_CRASH_PID` names another process to kill first, such as the application when a worker is to take it along.
+processes; `POINT@N,M:FILE` does so again at the M-th time. Several of these are separated by blanks.
+`HEADRACE_CRASH_PID` names another process to kill first, for example the application when a worker dies.
 Without these variables a point costs a look at an empty list.
 """
 
@@ -19,11 +19,10 @@ POINTS = (
     "after-commit",
     "before-commit-log",
 )
-"""In the order of a batch: in the reader, in a task (twice), around the writer's transaction, before Spark notes the
-batch as done."""
+"""In the order of a batch: in a reading task, in a task (twice), around the commit, before Spark notes the batch."""
 
 POINTS_WHERE_TASKS_WRITE = ("after-send", "after-task-commit")
-"""Around the transaction of what a task puts out, where it does not go to the driver."""
+"""Around the transaction of a task that writes its outputs itself."""
 
 _wanted = [wish.partition("@")[::2] for wish in os.environ.get("HEADRACE_CRASH", "").split()]
 

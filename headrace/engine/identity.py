@@ -1,7 +1,7 @@
-"""What an application must find again after a restart: which task has which state, and what its stores were.
+"""The identity of a checkpoint: which task has which state, and what its stores were.
 
-Kept in a file beside Spark's checkpoint. Spark finds a task's state by the number it is grouped by, so a task keeps its
-number for ever; numbers are chosen so that Spark's hash spreads the tasks of a unit evenly.
+It is kept in a file beside Spark's checkpoint. Spark finds a task's state by the number it is grouped by, so a task
+keeps its number for ever. Numbers are chosen so that Spark's hash spreads the tasks of a unit evenly.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from uuid import uuid4
 from headrace.config import StreamsConfig
 from headrace.engine.plan import Plan, Unit
 from headrace.errors import StreamsError
-from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import SubTopology, Topology
 
 FORMAT = 2
 _LAST = (1 << 31) - 1
-"""Of the numbers that Spark has."""
+"""Spark's numbers are signed 32-bit integers."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -40,21 +39,21 @@ class KnownUnit:
     tasks: list[int]
     """The numbers of its tasks."""
     together: bool | None = None
-    """Whether one task runs all partitions, which names what it keeps by them; None: older checkpoints do not say."""
+    """Whether one task runs all partitions and names its state by them; None: older checkpoints do not say."""
 
 
 @dataclass
 class Identity:
-    """What the checkpoint of an application holds."""
+    """What an application's checkpoint has of it."""
 
     lineage: str
-    """Made up when the application begins from nothing: tells this checkpoint from one before a reset."""
+    """An id made up when the application begins from nothing: it differs from that of a checkpoint before a reset."""
     shuffle_partitions: int
     units: list[KnownUnit] = field(default_factory=list)
     stores: dict[str, str] = field(default_factory=dict)
-    """Name to what it is: kind and serdes."""
+    """By name, the kind of a store and its serdes."""
     generations: dict[str, int] = field(default_factory=dict)
-    """How often a store was dropped: what it held before is out of reach."""
+    """How often a store was dropped. What it held before is out of reach."""
     stateful_levels: list[int] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
     """The topics that were ever read."""
@@ -79,7 +78,7 @@ class Identity:
         return cls(**{**data, "units": [KnownUnit(**unit) for unit in data["units"]]})
 
     def save(self, path: Path) -> None:
-        """Write the file so that it is there whole or not at all."""
+        """Write the file, as a whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         data = {"format": FORMAT, **self.__dict__, "units": [unit.__dict__ for unit in self.units]}
         draft = path.with_suffix(".new")
@@ -132,7 +131,7 @@ class Identity:
                     unit.together,
                 )
             )
-        # Units that are gone keep their numbers, so that nobody else gets their state.
+        # Units that are gone keep their numbers, so that no other task gets their state.
         self.units = known + [unit for unit in left if unit.stateful]
         self.stateful_levels = levels
         self.read = sorted({*self.read, *plan.input_topics()})
@@ -144,7 +143,7 @@ class Identity:
             if name not in self.stores and name not in self.generations:
                 known = ", ".join(sorted(self.stores)) or "none"
                 raise StreamsError(f"drop_stores: the application's state has no store '{name}' (stores: {known})")
-            # A setting may stay where it is: what it asked for is done once.
+            # The setting may stay where it is: the store is dropped once.
             if name in self.stores and now.get(name) != self.stores[name]:
                 self.generations[name] = self.generations.get(name, 0) + 1
                 del self.stores[name]
@@ -162,13 +161,13 @@ class Identity:
         self.stores = now
 
     def _find(self, stores: set[str], topics: set[str], topology: Topology, left: list[KnownUnit]) -> KnownUnit | None:
-        """Return the known unit that one goes on from: the one with its stores, else the one with its topics."""
+        """Return the known unit that a unit continues: the one with its stores, else the one with its topics."""
         with_stores = [known for known in left if stores & set(known.stores)]
         if len(with_stores) > 1:
             apart = ", ".join(f"'{name}'" for known in with_stores for name in sorted(stores & set(known.stores)))
             raise StreamsError(
                 f"the stores {apart} belong to one sub-topology now, and to different ones in the checkpoint: their "
-                "state cannot be brought together. Start over with headrace reset"
+                "state cannot be merged. Start over with headrace reset"
             )
         if with_stores:
             moved = (set(with_stores[0].stores) - stores) & set(topology.stores)
@@ -176,13 +175,13 @@ class Identity:
                 apart = ", ".join(f"'{name}'" for name in sorted(moved))
                 raise StreamsError(
                     f"the stores {apart} belong to another sub-topology now than in the checkpoint: their state cannot "
-                    "be taken apart. Start over with headrace reset"
+                    "be split. Start over with headrace reset"
                 )
             return with_stores[0]
         return next((known for known in left if not known.stores and topics & set(known.topics)), None)
 
     def _check_tables(self, tables: list[str], known: KnownUnit | None) -> None:
-        """Raise when a global table would be read by a new reader that has missed its beginning."""
+        """Raise when a new reader of a global table would miss its beginning."""
         read = {*self.read, *(topic for unit in self.units for topic in unit.tables)}
         for topic in tables:
             if topic in read and (known is None or topic not in known.tables):
@@ -210,13 +209,13 @@ class Identity:
             named = ", ".join(f"'{topic}'" for topic in sorted(topics))
             raise StreamsError(
                 f"the topics {named} had {known.partitions} partitions when the state of their stores was written "
-                f"and have {unit.partitions} now: keys would look for their state in the wrong place. Start over with "
+                f"and have {unit.partitions} now: keys would look for their state in the wrong task. Start over with "
                 "headrace reset"
             )
 
 
 def fingerprint(topology: Topology, name: str, config: StreamsConfig) -> str:
-    """Say what a store is, as far as its bytes depend on it."""
+    """Describe a store, as far as its bytes depend on it."""
     builder = topology.stores[name]
     defaults = {"key": repr(config.default_key_serde)}
     values = repr(config.default_value_serde)
@@ -270,8 +269,6 @@ def _stores(subs: Iterable[SubTopology]) -> set[str]:
 def _topics(subs: Iterable[SubTopology], topology: Topology) -> set[str]:
     found: set[str] = set()
     for sub in subs:
-        for name in sub.nodes:
-            node = topology.nodes[name]
-            if isinstance(node, SourceNode):
-                found.update(node.topics if node.pattern is None else [node.pattern.pattern])
+        for source in topology.sources(sub):
+            found.update(source.topics if source.pattern is None else [source.pattern.pattern])
     return found

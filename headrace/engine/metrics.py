@@ -1,4 +1,4 @@
-"""What an application did and how far behind it is: as a dict, and as Prometheus reads it."""
+"""Metrics: what an application did and how far behind it is, as a dict and for Prometheus."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from headrace.engine.messages import Report
+from headrace.engine.messages import Report
 
 _RATE_SECONDS = 10.0
 _HELP = {
@@ -19,7 +18,7 @@ _HELP = {
     "batches_total": "Batches committed.",
     "records_per_second": "Records read per second, over the last seconds.",
     "state_bytes": "About how much the stores hold.",
-    "state_log_bytes": "How much of it and of its past is in Spark's state.",
+    "state_log_bytes": "How much the state logs take in Spark's checkpoint.",
     "batch_seconds": "How long the last batch took.",
     "batch_source_seconds": "Of that, reading, over all workers.",
     "batch_process_seconds": "Of that, processing records, over all workers.",
@@ -47,7 +46,7 @@ class Metrics:
         write_seconds: float,
         written: bool,
     ) -> None:
-        """Take in what the tasks of a batch report; a batch that was skipped counts for nothing."""
+        """Add the reports of a batch. A batch that was skipped counts for nothing."""
         sums: dict[str, float] = {}
         with self._lock:
             for report in reports:
@@ -102,6 +101,7 @@ class Metrics:
         self, ends: Mapping[str, Mapping[int, int]], start: Mapping[str, Mapping[int, int]], state: str
     ) -> str:
         """Return everything as text that Prometheus reads."""
+        # Imported here: most applications are never asked for this, and it takes a moment.
         from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 

@@ -1,20 +1,19 @@
 """The plan: which tasks an application has, in which stage each runs, and what feeds it.
 
-A *unit* is what runs as one task per partition: a sub-topology, with the global tables it reads. Sub-topologies
-that send records in a circle through internal topics (a foreign-key join) are one unit with a single task for all
-partitions, so that a record and all that follows from it is done before the next one. A unit's *level* is the
-longest chain of stateful units before it: the stateful tasks of one level run in one stage, and tasks without state
-run where their records come from.
+A *unit* runs as one task per partition: a sub-topology with the global tables that it reads. Sub-topologies that send
+records in a circle through internal topics (a foreign-key join) are one unit with a single task for all partitions, so
+that a record and everything that follows from it is done before the next one. A unit's *level* is the longest chain of
+stateful units before it. The stateful tasks of a level run in one stage; tasks without state run where their records
+come from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.config import StreamsConfig
 from headrace.engine.copartition import count_partitions, source_topics
-from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
 from headrace.topology.partitioners import WindowedPartitioner
 from headrace.topology.timestamps import FailOnInvalidTimestamp, LogAndSkipOnInvalidTimestamp
 from headrace.topology.topology import SubTopology, Topology
@@ -22,7 +21,7 @@ from headrace.topology.topology import SubTopology, Topology
 
 @dataclass(frozen=True)
 class Unit:
-    """What runs as one task per partition."""
+    """Sub-topologies that run as one task per partition."""
 
     number: int
     subs: tuple[int, ...]
@@ -48,16 +47,16 @@ class Plan:
 
     units: tuple[Unit, ...]
     partitions: dict[str, int]
-    """Of every topic the application reads or writes by name, internal ones with the application's id before them."""
+    """The partitions of every topic that is read or written by name. Internal topics have their name in the broker."""
     readers: dict[str, int]
     """The unit that reads a topic as one of its own."""
     global_readers: dict[str, tuple[int, ...]]
     """The units that read a topic into a global table."""
     internal: frozenset[str]
     widths: dict[int, int] = field(default_factory=dict)
-    """Of every sub-topology: how many partitions its widest topic has."""
+    """By sub-topology, how many partitions its widest topic has."""
     key_suffixes: dict[str, int] = field(default_factory=dict)
-    """How many bytes of a windowed key are its window: a topic's partition is chosen by the key alone."""
+    """By topic with windowed keys, how many bytes of a key are its window: the key alone decides the partition."""
 
     def stateful_levels(self) -> list[int]:
         """Return the levels that need a stateful operator."""
@@ -78,41 +77,11 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
     sources = source_topics(topology, known)
     counts = count_partitions(topology, known, config.num_partitions)
     reads = {sub.id: {topic for name in sub.nodes for topic in sources.get(name, ())} for sub in subs.values()}
-    writes = {sub.id: _internal_sinks(topology, sub) for sub in subs.values()}
-    ordinary = [sub for sub in subs.values() if not sub.is_global]
-    after = {sub.id: [other.id for other in ordinary if writes[sub.id] & reads[other.id]] for sub in ordinary}
-    circles = _strongly_connected(after)
-    in_circle = {sub: number for number, circle in enumerate(circles) for sub in circle}
-    tables = [_global_subs(topology, [subs[sub] for sub in circle], subs) for circle in circles]
-    together = [len(circle) > 1 or circle[0] in after[circle[0]] for circle in circles]
-    stateful = [
-        bool(table) or in_one or any(needs_state(topology, subs[sub], config) for sub in circle)
-        for circle, table, in_one in zip(circles, tables, together)
-    ]
-    levels, depths = [0] * len(circles), [0] * len(circles)
-    for number, circle in enumerate(circles):  # in topological order: what feeds a circle comes before it
-        for following in {in_circle[other] for sub in circle for other in after[sub]} - {number}:
-            levels[following] = max(levels[following], levels[number] + stateful[number])
-            depths[following] = max(depths[following], depths[number] + 1)
     widths = {sub: max(map(counts.__getitem__, topics)) for sub, topics in reads.items()}
-    units: list[Unit] = []
-    for number in sorted(range(len(circles)), key=lambda number: min(circles[number])):
-        circle = circles[number]
-        units.append(
-            Unit(
-                number=len(units),
-                subs=tuple(sorted(circle)),
-                global_subs=tables[number],
-                level=levels[number],
-                stateful=stateful[number],
-                together=together[number],
-                partitions=max(widths[sub] for sub in circle),
-                depth=depths[number],
-            )
-        )
+    units = _units(topology, config, subs, reads, widths)
 
     def named(topic: str) -> str:
-        return f"{config.application_id}-{topic}" if topic in topology.internal_topics else topic
+        return topology.topic_name(topic, config.application_id)
 
     global_readers: dict[str, tuple[int, ...]] = {}
     for table in subs.values():
@@ -120,9 +89,8 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
             users = tuple(unit.number for unit in units if table.id in unit.global_subs)
             global_readers.update(dict.fromkeys(reads[table.id], users))
     partitions = {named(topic): count for topic, count in counts.items()}
-    for node in topology.nodes.values():
-        if isinstance(node, SinkNode) and isinstance(node.topic, str):
-            partitions.setdefault(named(node.topic), known.get(node.topic, config.num_partitions))
+    for topic in topology.written_topics():
+        partitions.setdefault(named(topic), known.get(topic, config.num_partitions))
     return Plan(
         tuple(units),
         partitions,
@@ -134,29 +102,63 @@ def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int
     )
 
 
+def _units(
+    topology: Topology,
+    config: StreamsConfig,
+    subs: Mapping[int, SubTopology],
+    reads: Mapping[int, set[str]],
+    widths: Mapping[int, int],
+) -> list[Unit]:
+    """Group sub-topologies into units, in the order of their ids."""
+    writes = {sub.id: set(topology.written_topics(sub)) & topology.internal_topics.keys() for sub in subs.values()}
+    ordinary = [sub for sub in subs.values() if not sub.is_global]
+    after = {sub.id: [other.id for other in ordinary if writes[sub.id] & reads[other.id]] for sub in ordinary}
+    circles = _strongly_connected(after)
+    tables = [_global_subs(topology, [subs[sub] for sub in circle], subs) for circle in circles]
+    together = [len(circle) > 1 or circle[0] in after[circle[0]] for circle in circles]
+    stateful = [
+        bool(table) or in_one or any(needs_state(topology, subs[sub], config) for sub in circle)
+        for circle, table, in_one in zip(circles, tables, together)
+    ]
+    levels, depths = _levels(circles, after, stateful)
+    in_order = sorted(range(len(circles)), key=lambda circle: min(circles[circle]))
+    return [
+        Unit(
+            number=number,
+            subs=tuple(sorted(circles[circle])),
+            global_subs=tables[circle],
+            level=levels[circle],
+            stateful=stateful[circle],
+            together=together[circle],
+            partitions=max(widths[sub] for sub in circles[circle]),
+            depth=depths[circle],
+        )
+        for number, circle in enumerate(in_order)
+    ]
+
+
+def _levels(
+    circles: Sequence[Sequence[int]], after: Mapping[int, Sequence[int]], stateful: Sequence[bool]
+) -> tuple[list[int], list[int]]:
+    """Return how many circles with state, and how many at all, come before each one, on the longest chain."""
+    in_circle = {sub: number for number, circle in enumerate(circles) for sub in circle}
+    levels, depths = [0] * len(circles), [0] * len(circles)
+    for number, circle in enumerate(circles):  # in topological order: a circle comes after those that feed it
+        for following in {in_circle[other] for sub in circle for other in after[sub]} - {number}:
+            levels[following] = max(levels[following], levels[number] + stateful[number])
+            depths[following] = max(depths[following], depths[number] + 1)
+    return levels, depths
+
+
 def needs_state(topology: Topology, sub: SubTopology, config: StreamsConfig) -> bool:
     """Tell whether a sub-topology keeps anything from one batch to the next."""
     if sub.stores:
         return True
     stateless = (FailOnInvalidTimestamp, LogAndSkipOnInvalidTimestamp)
-    for name in sub.nodes:
-        node = topology.nodes[name]
-        if isinstance(node, ProcessorNode) and node.supplier is not None:
-            return True  # it may ask for the stream time, or schedule something
-        if isinstance(node, SourceNode) and (
-            (node.timestamp_extractor or config.default_timestamp_extractor) not in stateless
-        ):
-            return True  # it is told the latest time of its partition
-    return False
-
-
-def _internal_sinks(topology: Topology, sub: SubTopology) -> set[str]:
-    sinks = (topology.nodes[name] for name in sub.nodes)
-    return {
-        node.topic
-        for node in sinks
-        if isinstance(node, SinkNode) and isinstance(node.topic, str) and node.topic in topology.internal_topics
-    }
+    if any(node.supplier is not None for node in topology.processors(sub)):
+        return True  # a processor may ask for the stream time, or schedule something
+    extractors = (source.timestamp_extractor or config.default_timestamp_extractor for source in topology.sources(sub))
+    return any(extractor not in stateless for extractor in extractors)  # others are told their partition's latest time
 
 
 def _global_subs(topology: Topology, circle: list[SubTopology], subs: Mapping[int, SubTopology]) -> tuple[int, ...]:
@@ -167,10 +169,7 @@ def _global_subs(topology: Topology, circle: list[SubTopology], subs: Mapping[in
         return ()
     wanted: set[int] = set()
     for sub in circle:
-        for name in sub.nodes:
-            node = topology.nodes[name]
-            if not isinstance(node, ProcessorNode):
-                continue
+        for node in topology.processors(sub):
             if node.supplier is not None:  # a processor may ask for any global store
                 wanted.update(holders.values())
             wanted.update(holders[store] for store in node.global_stores)
@@ -178,10 +177,9 @@ def _global_subs(topology: Topology, circle: list[SubTopology], subs: Mapping[in
 
 
 def _key_suffixes(topology: Topology) -> dict[str, int]:
-    sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
     return {
         sink.topic: sink.partitioner.window_bytes
-        for sink in sinks
+        for sink in topology.sinks()
         if isinstance(sink.topic, str) and isinstance(sink.partitioner, WindowedPartitioner)
     }
 

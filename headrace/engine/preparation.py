@@ -12,15 +12,14 @@ from headrace.engine.identity import Identity
 from headrace.engine.plan import Plan, make_plan
 from headrace.engine.topics import create_topics
 from headrace.task.processors import check_supplier
-from headrace.topology.nodes import ProcessorNode
 from headrace.topology.topology import Topology
 
 
 def plan_application(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> Plan:
     """Check a topology, create the topics that are missing, and plan its tasks."""
     topology.validate()
-    for node in topology.nodes.values():
-        if isinstance(node, ProcessorNode) and node.supplier is not None:
+    for node in topology.processors():
+        if node.supplier is not None:
             check_supplier(node)
     return make_plan(topology, config, create_topics(topology, config, broker))
 

@@ -144,6 +144,5 @@ class UnitTasks:
         """Name a sub-topology's cells. The name must be the same after a restart with a changed topology."""
         if not self._unit.together and not sub.is_global:
             return ""
-        nodes = (self._application.topology.nodes[name] for name in sub.nodes)
-        topics = [topic for node in nodes for topic in getattr(node, "topics", ())]
+        topics = [topic for source in self._application.topology.sources(sub) for topic in source.topics]
         return f"{min(topics, default='')}/{partition}"

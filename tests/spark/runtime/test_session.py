@@ -45,11 +45,11 @@ def test_what_goes_to_the_jvm_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (
             {"spark": {"spark.task.maxFailures": 4}},
-            "setting 'spark': expected '1' for 'spark.task.maxFailures', got '4': what failed must not be run again",
+            "setting 'spark': 'spark.task.maxFailures' must be '1', got '4': a task that failed must not run again",
         ),
         (
             {"spark": {"spark.speculation": True}},
-            "setting 'spark': expected 'false' for 'spark.speculation', got 'true': a task must not run twice",
+            "setting 'spark': 'spark.speculation' must be 'false', got 'true': a task must not run twice",
         ),
         (
             {"spark": {"spark.sql.streaming.stateStore.providerClass": "HDFSBackedStateStoreProvider"}},
@@ -58,16 +58,16 @@ def test_what_goes_to_the_jvm_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> 
         ),
         (
             {"spark": {"spark.sql.streaming.stateStore.checkpointFormatVersion": 1}},
-            "setting 'spark': expected '2' for 'spark.sql.streaming.stateStore.checkpointFormatVersion', got '1': "
+            "setting 'spark': 'spark.sql.streaming.stateStore.checkpointFormatVersion' must be '2', got '1': "
             "attempts at a batch must not write their state to the same files",
         ),
         (
             {"spark": {"spark.master": "yarn"}},
-            "setting 'spark': expected no 'spark.master', got it. Hint: that is the setting master",
+            "setting 'spark': 'spark.master' cannot be set here. Use the setting 'master' instead",
         ),
         (
             {"master": "local[2, 4]"},
-            "setting 'master': expected at most 1 attempt for a task, got 'local[2, 4]': what failed must not",
+            "setting 'master': a task may have only 1 attempt, got 'local[2, 4]': a task that failed must not",
         ),
     ],
 )
@@ -267,16 +267,16 @@ def test_applications_share_spark_and_not_their_settings(tmp_path: Path) -> None
     assert told["apart"] == ["7", "5"]
     assert told["one JVM"]
     assert told["refusal"] == (
-        "setting 'master': expected 'local[1]', on which this process runs Spark already, got 'local[2]'. "
+        "setting 'master': this process already runs Spark on 'local[1]', got 'local[2]'. "
         "Run this application in a process of its own"
     )
     assert done.stderr.splitlines() == [
-        "setting 'spark': 'spark.driver.memory' is too late for this process, where Spark runs already"
+        "setting 'spark': 'spark.driver.memory' has no effect, since Spark already runs in this process"
     ]
     assert told["bad setting"].startswith(
         "setting 'spark': [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the "
     )
-    assert told["bad start"].startswith("Spark does not start: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'perhaps' ")
+    assert told["bad start"].startswith("Spark cannot start: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'perhaps' ")
     assert "\n" not in told["bad setting"] + told["bad start"]
     assert told["after a kill"] == [3, "local[2]"]
     assert told["ended"] == 0
