@@ -53,8 +53,8 @@ def test_what_goes_to_the_jvm_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> 
         ),
         (
             {"spark": {"spark.sql.streaming.stateStore.providerClass": "HDFSBackedStateStoreProvider"}},
-            "setting 'spark': expected 'org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider' for "
-            "'spark.sql.streaming.stateStore.providerClass', got 'HDFSBackedStateStoreProvider'",
+            "setting 'spark': 'spark.sql.streaming.stateStore.providerClass' must be "
+            "'org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider', got 'HDFSBackedStateStoreProvider'",
         ),
         (
             {"spark": {"spark.sql.streaming.stateStore.checkpointFormatVersion": 1}},
