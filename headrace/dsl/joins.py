@@ -58,7 +58,7 @@ def join(
     if window is not None:
         raise TopologyError(f"{kind} with a table: window= is for joins of two streams")
     if kind == "outer_join":
-        raise TopologyError("outer_join: a stream and a table have join and left_join only")
+        raise TopologyError("outer_join: a stream joins a table with join or left_join only")
     if isinstance(other, tables.KTable):
         if key is not None:
             raise TopologyError(f"{kind} with a KTable: key= is for global tables")

@@ -250,7 +250,7 @@ class KStream(Generic[K, V]):
         """
         if not isinstance(branches, Mapping):
             raise TopologyError(
-                f"split: expected predicates by the name of their branch, {{'small': is_small}}, "
+                f"split: expected a dict of predicates by branch, such as {{'small': is_small}}, "
                 f"got {type(branches).__name__} ({branches!r})"
             )
         if not branches:

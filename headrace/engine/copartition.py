@@ -67,7 +67,7 @@ def _align(
     if len(set(fixed.values())) > 1:
         said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(fixed.items()))
         raise TopologyError(
-            f"step '{step}': the sides of a join need as many partitions as each other, but {said}. "
+            f"step '{step}': the sides of a join must have the same number of partitions, but {said}. "
             "Repartition one side with repartition(partitions=...), or make the topics anew with the same number"
         )
     wanted = next(iter(fixed.values())) if fixed else max((counts[topic] for topic in topics), default=0)

@@ -64,7 +64,9 @@ class Topology:
             raise TopologyError(f"source '{name}': expected at least one topic, got none")
         patterns = [topic for topic in topics if isinstance(topic, re.Pattern)]
         if patterns and len(topics) > 1:
-            raise TopologyError(f"source '{name}': expected topics or one pattern, got {len(topics)} with a pattern")
+            raise TopologyError(
+                f"source '{name}': expected either topics or one pattern, got a pattern and {len(topics) - 1} more"
+            )
         names = tuple(
             check_name(topic, f"source '{name}', topic") for topic in topics if not isinstance(topic, re.Pattern)
         )
@@ -101,8 +103,8 @@ class Topology:
         known = self.stores.get(builder.name)
         if known is not None and known != builder:
             raise TopologyError(
-                f"store '{builder.name}' is there already, with other settings ({known.kind}, {dict(known.options)}). "
-                "Give the stores different names"
+                f"there is already a store '{builder.name}' with other settings ({known.kind}, {dict(known.options)}). "
+                "Give each store its own name"
             )
         self.stores.setdefault(builder.name, builder)
         self._store_users.setdefault(builder.name, [])
@@ -258,7 +260,7 @@ class Topology:
     def _new_name(self, name: str, what: str) -> None:
         check_step_name(name, what)
         if name in self.nodes:
-            raise TopologyError(f"{what} '{name}': there is already a step of that name. Give each step its own name")
+            raise TopologyError(f"{what} '{name}': there is already a step with this name. Give each step its own name")
 
     def _add_processor(self, node: ProcessorNode) -> None:
         self._new_name(node.name, "processor")

@@ -44,7 +44,7 @@ def check_join_partitions(
         if len(set(given.values())) > 1:
             said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(given.items()))
             raise TopologyError(
-                f"step '{step}': the sides of a join need as many partitions as each other, but {said}. "
+                f"step '{step}': the sides of a join must have the same number of partitions, but {said}. "
                 "Give both repartitions the same number"
             )
 
