@@ -40,7 +40,7 @@ def join(
     other_value_serde: Serde[Any] | None,
     name: str | None,
 ) -> streams.KStream[Any, Any]:
-    """Join a stream with whatever `other` is."""
+    """Join a stream with a stream, a table or a global table."""
     keyed = with_key_first(joiner, with_key, kind)
     if not isinstance(other, streams.KStream | tables.KTable | tables.GlobalKTable):
         raise TopologyError(f"{kind}: expected a KStream, KTable or GlobalKTable, got {type(other).__name__}")

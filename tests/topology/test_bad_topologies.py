@@ -38,12 +38,12 @@ from tests.topology.refusals import refused
 
 def test_unknown_parent() -> None:
     topology = Topology().add_source("source", "in")
-    with refused("processor 'p'", "no step 'sorce' to be its parent", "Add parents first", "known steps: source"):
+    with refused("processor 'p'", "there is no step 'sorce'", "Add a step's parents before it", "known steps: source"):
         topology.add_processor("p", Forward, "sorce")
 
 
 def test_unknown_parent_of_a_sink() -> None:
-    with refused("sink 'out'", "no step 'p' to be its parent", "known steps: none"):
+    with refused("sink 'out'", "there is no step 'p'", "known steps: none"):
         Topology().add_sink("out", "out-topic", "p")
 
 
