@@ -1,4 +1,7 @@
-"""Kafka's hash of many keys at once, with numpy. It takes a tenth of the time of hashing one key after the other."""
+"""Kafka's hash of many keys at once, with numpy. It takes a tenth of the time of hashing one key after the other.
+
+Tests: `tests/brokers/test_partitioning.py`.
+"""
 
 from __future__ import annotations
 

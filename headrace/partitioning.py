@@ -1,4 +1,7 @@
-"""Kafka's default partitioner: the same key goes to the same partition as from a Java client."""
+"""Kafka's default partitioner: the same key goes to the same partition as from a Java client.
+
+Tests: `tests/brokers/test_partitioning.py`.
+"""
 
 from __future__ import annotations
 

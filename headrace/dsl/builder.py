@@ -1,4 +1,7 @@
-"""`StreamsBuilder`: where a topology of the DSL begins."""
+"""`StreamsBuilder`: where a topology of the DSL begins.
+
+Tests: the doctests here, `tests/operators` and `tests/topology/test_bad_arguments.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`CogroupedStream`: several grouped streams folded into one table."""
+"""`CogroupedStream`: several grouped streams folded into one table.
+
+Tests: `tests/operators/test_cogroup.py`.
+"""
 
 from __future__ import annotations
 

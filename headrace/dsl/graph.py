@@ -3,6 +3,8 @@
 Until then, later calls can still decide whether a table is kept, whether it sends old values, and whether a repartition
 may drop records without a key. Steps get their names and numbers in the order of the calls, as in Kafka Streams, so
 that descriptions can be compared line by line with Java's.
+
+Tests: `tests/topology/test_java_descriptions.py`.
 """
 
 from __future__ import annotations

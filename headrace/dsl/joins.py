@@ -1,4 +1,7 @@
-"""The joins of a stream: with a stream, a table, or a global table."""
+"""The joins of a stream: with a stream, a table, or a global table.
+
+Tests: `tests/operators/test_stream_join_topology.py`, `test_join_errors.py` and the other joins there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`Materialized`: how a table is kept."""
+"""`Materialized`: how a table is kept.
+
+Tests: `tests/topology/test_bad_stores.py` and `tests/operators/test_caching.py`.
+"""
 
 from __future__ import annotations
 

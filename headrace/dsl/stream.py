@@ -1,4 +1,7 @@
-"""`KStream`: a stream of records."""
+"""`KStream`: a stream of records.
+
+Tests: `tests/operators/test_stateless.py` and, for grouping and joins, the other modules there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The steps that tables come out of. Later calls of the DSL decide whether a table is kept and sends old values."""
+"""The steps that tables come out of. Later calls of the DSL decide whether a table is kept and sends old values.
+
+Tests: `tests/operators/test_table_join_views.py` and `test_stream_table_join_views.py`.
+"""
 
 from __future__ import annotations
 

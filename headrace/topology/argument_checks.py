@@ -1,4 +1,7 @@
-"""Checks of the arguments that build a topology: each raises a `TopologyError` that names the call and the value."""
+"""Checks of the arguments that build a topology: each raises a `TopologyError` that names the call and the value.
+
+Tests: `tests/topology/test_bad_arguments.py` and `test_bad_names.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Processor API: the processors that users write, and the context that they get."""
+"""The Processor API: the processors that users write, and the context that they get.
+
+Tests: `tests/task/test_processor_api.py` and `test_punctuation.py`.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 An extractor is any callable `f(record, partition_time)` that gives epoch milliseconds. It sees the record with its key
 and value deserialized, and the largest timestamp that its partition has had (-1 at first). A record whose extracted
 timestamp is negative is dropped.
+
+Tests: `tests/task/test_timestamps.py`.
 """
 
 from __future__ import annotations

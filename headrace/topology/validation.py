@@ -1,4 +1,7 @@
-"""Checks of a topology as a whole: who reads which topic, who writes it, in how many partitions."""
+"""Checks of a topology as a whole: who reads which topic, who writes it, in how many partitions.
+
+Tests: `tests/topology/test_bad_topologies.py`.
+"""
 
 from __future__ import annotations
 
