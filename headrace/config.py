@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import cloudpickle  # type: ignore[import-untyped]
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from headrace.errors import ConfigError, HeadraceError
+from headrace.foreign_settings import EXAMPLES, ForeignSettings, kafka_settings, spark_settings
 from headrace.handlers import Handler, LogAndContinue, LogAndFail
-from headrace.properties import SECRET, settings_of, unknown
+from headrace.properties import settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
 from headrace.serdes.incomplete import IncompleteSerde
 from headrace.serdes.renamed_topic import RenamedTopic
@@ -38,15 +36,6 @@ _MASTER = re.compile(
     r"|spark://.+|yarn|k8s://.+"
 )
 _MASTERS = "local, local[N], local[*], local[N,M], local-cluster[N,CORES,MEMORY], spark://HOST:PORT, yarn, k8s://HOST"
-_SET_BY = {
-    "auto.offset.reset": "auto_offset_reset",
-    "bootstrap.servers": "bootstrap_servers",
-    "enable.auto.commit": "processing_guarantee",
-    "enable.idempotence": "processing_guarantee",
-    "group.id": "application_id",
-    "isolation.level": "processing_guarantee",
-    "transactional.id": "application_id",
-}
 _OPTIMIZATIONS = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
 _EXTRACTORS: dict[str, Any] = {
     "FailOnInvalidTimestamp": FailOnInvalidTimestamp,
@@ -54,8 +43,6 @@ _EXTRACTORS: dict[str, Any] = {
     "UsePartitionTimeOnInvalidTimestamp": UsePartitionTimeOnInvalidTimestamp,
     "WallclockTimestampExtractor": WallclockTimestampExtractor,
 }
-_EXAMPLES = {"spark": '{"spark.driver.memory": "4g"}', "kafka": '{"security.protocol": "SSL"}'}
-"""Examples of settings of Spark and of Kafka's clients."""
 _HANDLERS: dict[str, Any] = {"LogAndFail": LogAndFail, "LogAndContinue": LogAndContinue}
 _JAVA_HANDLERS: dict[str, Any] = {
     "LogAndFailExceptionHandler": LogAndFail,
@@ -64,40 +51,6 @@ _JAVA_HANDLERS: dict[str, Any] = {
     "LogAndContinueProcessingExceptionHandler": LogAndContinue,
     "DefaultProductionExceptionHandler": LogAndFail,
 }
-
-
-class ForeignSettings(dict[str, Any]):
-    """Settings of Spark or of Kafka's clients; shows no secrets.
-
-    >>> ForeignSettings({"security.protocol": "SSL", "ssl.key.password": "abc"})
-    {'security.protocol': 'SSL', 'ssl.key.password': '****'}
-    """
-
-    def __repr__(self) -> str:
-        return "{" + ", ".join(f"{name!r}: {_setting(name, value)}" for name, value in self.items()) + "}"
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (cloudpickle.dumps(dict(self)),)
-
-
-def _restored(data: bytes) -> ForeignSettings:
-    return ForeignSettings(_unpickled(data))
-
-
-@cache
-def _unpickled(data: bytes) -> dict[str, Any]:
-    """Unpickle settings once: a function that is made anew would be taken for a different function."""
-    found: dict[str, Any] = pickle.loads(data)
-    return found
-
-
-def _setting(name: str, value: Any) -> str:
-    """Show a setting, but only the name of a function: a secret may be bound to it."""
-    if SECRET.search(str(name)):
-        return "'****'"
-    return getattr(value, "__qualname__", type(value).__name__) if callable(value) else repr(value)
 
 
 class StreamsConfig(BaseSettings):
@@ -145,7 +98,7 @@ class StreamsConfig(BaseSettings):
     kafka: dict[str, Any] = {}
 
     def __init__(self, **settings: Any) -> None:
-        for name in _EXAMPLES.keys() & settings.keys():
+        for name in EXAMPLES.keys() & settings.keys():
             if isinstance(settings[name], str):
                 with suppress(ValueError):  # the validator reports it
                     settings[name] = json.loads(settings[name])
@@ -154,8 +107,8 @@ class StreamsConfig(BaseSettings):
         except ValidationError as error:
             raise ConfigError("; ".join(map(_explain, error.errors()))) from None
         except SettingsError as error:
-            name = next(name for name in _EXAMPLES if f'"{name}"' in str(error))
-            raise ConfigError(f"HEADRACE_{name.upper()}: expected a JSON object such as {_EXAMPLES[name]}") from None
+            name = next(name for name in EXAMPLES if f'"{name}"' in str(error))
+            raise ConfigError(f"HEADRACE_{name.upper()}: expected a JSON object such as {EXAMPLES[name]}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse the change. Pydantic's own message would show the value, which may be a secret."""
@@ -253,20 +206,12 @@ class StreamsConfig(BaseSettings):
     @field_validator("spark", mode="plain")
     @classmethod
     def _check_spark(cls, value: Any) -> ForeignSettings:
-        settings = _foreign_settings(value, _EXAMPLES["spark"], functions=False)
-        for name in settings:
-            if not name.startswith("spark."):
-                raise ValueError(f"the names must begin with 'spark.', got '{name}'. Did you mean 'spark.{name}'?")
-        return settings
+        return spark_settings(value)
 
     @field_validator("kafka", mode="plain")
     @classmethod
     def _check_kafka(cls, value: Any) -> ForeignSettings:
-        settings = _foreign_settings(value, _EXAMPLES["kafka"], functions=True)
-        for name in settings:
-            if name in _SET_BY:
-                raise ValueError(f"'{name}' cannot be set here. Use the setting {_SET_BY[name]} instead")
-        return settings
+        return kafka_settings(value)
 
     @field_validator("topology_optimization")
     @classmethod
@@ -307,22 +252,6 @@ def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> 
     raise ValueError(f"expected a function, or one of {', '.join(known)}")
 
 
-def _foreign_settings(value: Any, example: str, *, functions: bool) -> ForeignSettings:
-    """Return settings of Spark or of the clients, or raise."""
-    if isinstance(value, str):
-        raise ValueError(f"expected a JSON object such as {example}")
-    if not isinstance(value, Mapping):
-        raise ValueError(f"expected a dict such as {example}")
-    for name, setting in value.items():
-        if not isinstance(name, str):
-            raise ValueError(f"the names must be strings, got {name!r}")
-        if not (isinstance(setting, str | int | float | bool) or (functions and callable(setting))):
-            # Say only its type: the value may be a secret, whatever its name is.
-            kind = type(setting).__name__
-            raise ValueError(f"'{name}' must be a string, a number or a boolean, got {kind}")
-    return ForeignSettings(value)
-
-
 def _explain(problem: Any) -> str:
     """Return the message for a wrong setting: what is allowed, and what was given."""
     name = ".".join(str(part) for part in problem["loc"])
@@ -339,4 +268,4 @@ def _explain(problem: Any) -> str:
 
 def _shown(name: str, given: Any) -> str:
     # A value that is no dict of settings may still contain a secret.
-    return type(given).__name__ if name in _EXAMPLES else repr(given)
+    return type(given).__name__ if name in EXAMPLES else repr(given)
