@@ -62,7 +62,6 @@ class Graph:
     def __init__(self) -> None:
         self.root = GraphNode("root", lambda topology, parents: None)
         self.copartitioned: list[tuple[str, frozenset[str]]] = []
-        self.internal_topics: dict[str, int | None] = {}
         self.join_repartitions: dict[GraphNode, GraphNode] = {}
         self._index = 0
         self._priority = 0
@@ -100,7 +99,6 @@ class Graph:
         """Write all nodes into a topology, parents first, otherwise in the order of the calls."""
         self._merge_sources()
         topology = Topology()
-        topology.internal_topics.update(self.internal_topics)
         topology.copartitioned.extend(self.copartitioned)
         written = {self.root}
         queue: list[tuple[int, int, GraphNode]] = []
