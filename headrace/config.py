@@ -1,23 +1,21 @@
-"""`StreamsConfig`: every setting of an application, checked when it is made."""
+"""`StreamsConfig`: every setting of an application, checked when the configuration is made."""
 
 from __future__ import annotations
 
 import json
-import pickle
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import cloudpickle
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from headrace.errors import ConfigError, HeadraceError
+from headrace.foreign_settings import EXAMPLES, ForeignSettings, kafka_settings, spark_settings
 from headrace.handlers import Handler, LogAndContinue, LogAndFail
-from headrace.properties import SECRET, settings_of, unknown
+from headrace.properties import settings_of, unknown
 from headrace.serdes import Json, Serde, String, as_serde, serde_by_name
 from headrace.serdes.incomplete import IncompleteSerde
 from headrace.serdes.renamed_topic import RenamedTopic
@@ -38,15 +36,6 @@ _MASTER = re.compile(
     r"|spark://.+|yarn|k8s://.+"
 )
 _MASTERS = "local, local[N], local[*], local[N,M], local-cluster[N,CORES,MEMORY], spark://HOST:PORT, yarn, k8s://HOST"
-_SET_BY = {
-    "auto.offset.reset": "auto_offset_reset",
-    "bootstrap.servers": "bootstrap_servers",
-    "enable.auto.commit": "processing_guarantee",
-    "enable.idempotence": "processing_guarantee",
-    "group.id": "application_id",
-    "isolation.level": "processing_guarantee",
-    "transactional.id": "application_id",
-}
 _OPTIMIZATIONS = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
 _EXTRACTORS: dict[str, Any] = {
     "FailOnInvalidTimestamp": FailOnInvalidTimestamp,
@@ -54,8 +43,6 @@ _EXTRACTORS: dict[str, Any] = {
     "UsePartitionTimeOnInvalidTimestamp": UsePartitionTimeOnInvalidTimestamp,
     "WallclockTimestampExtractor": WallclockTimestampExtractor,
 }
-_EXAMPLES = {"spark": '{"spark.driver.memory": "4g"}', "kafka": '{"security.protocol": "SSL"}'}
-"""What the settings of others look like."""
 _HANDLERS: dict[str, Any] = {"LogAndFail": LogAndFail, "LogAndContinue": LogAndContinue}
 _JAVA_HANDLERS: dict[str, Any] = {
     "LogAndFailExceptionHandler": LogAndFail,
@@ -66,45 +53,11 @@ _JAVA_HANDLERS: dict[str, Any] = {
 }
 
 
-class ForeignSettings(dict[str, Any]):
-    """Settings of Spark or of Kafka's clients; shows no secrets.
-
-    >>> ForeignSettings({"security.protocol": "SSL", "ssl.key.password": "abc"})
-    {'security.protocol': 'SSL', 'ssl.key.password': '****'}
-    """
-
-    def __repr__(self) -> str:
-        return "{" + ", ".join(f"{name!r}: {_setting(name, value)}" for name, value in self.items()) + "}"
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (cloudpickle.dumps(dict(self)),)
-
-
-def _restored(data: bytes) -> ForeignSettings:
-    return ForeignSettings(_unpickled(data))
-
-
-@cache
-def _unpickled(data: bytes) -> dict[str, Any]:
-    """Return settings with the same functions each time: one that is made anew would be taken for another one."""
-    found: dict[str, Any] = pickle.loads(data)
-    return found
-
-
-def _setting(name: str, value: Any) -> str:
-    """Show a setting; of a function only its name, for a secret may be bound to it."""
-    if SECRET.search(str(name)):
-        return "'****'"
-    return getattr(value, "__qualname__", type(value).__name__) if callable(value) else repr(value)
-
-
 class StreamsConfig(BaseSettings):
-    """The settings of an application; those not given come from `HEADRACE_*` in the environment, then the defaults.
+    """The settings of an application. A setting that is not given comes from `HEADRACE_*` in the environment.
 
-    Serdes, handlers and timestamp extractors may be given by name too, which is how the environment has them. `spark`
-    and `kafka` have the settings of both: what is given here goes before what is there under the same name.
+    What is in neither place has its default. Serdes, handlers and timestamp extractors can also be given by name, as
+    in the environment. `spark` and `kafka` combine both places: for a name in both, the value given here counts.
 
     >>> StreamsConfig(application_id="word-count").processing_guarantee
     'exactly_once_v2'
@@ -145,25 +98,25 @@ class StreamsConfig(BaseSettings):
     kafka: dict[str, Any] = {}
 
     def __init__(self, **settings: Any) -> None:
-        for name in _EXAMPLES.keys() & settings.keys():
+        for name in EXAMPLES.keys() & settings.keys():
             if isinstance(settings[name], str):
-                with suppress(ValueError):  # the validator says so
+                with suppress(ValueError):  # the validator reports it
                     settings[name] = json.loads(settings[name])
         try:
             super().__init__(**settings)
         except ValidationError as error:
             raise ConfigError("; ".join(map(_explain, error.errors()))) from None
         except SettingsError as error:
-            name = next(name for name in _EXAMPLES if f'"{name}"' in str(error))
-            raise ConfigError(f"HEADRACE_{name.upper()}: expected a JSON object such as {_EXAMPLES[name]}") from None
+            name = next(name for name in EXAMPLES if f'"{name}"' in str(error))
+            raise ConfigError(f"HEADRACE_{name.upper()}: expected a JSON object such as {EXAMPLES[name]}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse; pydantic's own refusal would tell the value, which may be a secret."""
-        raise ConfigError(f"setting '{name}': cannot be changed any more. Make another StreamsConfig")
+        """Refuse the change. Pydantic's own message would show the value, which may be a secret."""
+        raise ConfigError(f"setting '{name}': cannot be changed. Make a new StreamsConfig")
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> StreamsConfig:
-        """Take settings under Kafka Streams' own names.
+        """Make a configuration from settings with Kafka Streams' names.
 
         >>> StreamsConfig.from_properties({"application.id": "a", "statestore.cache.max.bytes": 0}).application_id
         'a'
@@ -171,7 +124,7 @@ class StreamsConfig(BaseSettings):
         return cls(**settings_of(properties, cls.model_fields))
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        """Return a serde, or the default of the "key" or "value" where there is none.
+        """Return a serde, or the default serde of the "key" or "value" for None.
 
         >>> StreamsConfig(application_id="a").serde(None, "key")
         serdes.String
@@ -183,7 +136,7 @@ class StreamsConfig(BaseSettings):
         return serde.for_keys() if part == "key" else serde
 
     def store_serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        """Return the serde of a store: the topic it sees is the store's changelog, as in Kafka Streams."""
+        """Return the serde of a store: the topic that it is told is the store's changelog, as in Kafka Streams."""
         return RenamedTopic(self.serde(serde, part), topic_prefix(self.application_id), CHANGELOG_SUFFIX)
 
     @field_validator("application_id")
@@ -203,7 +156,7 @@ class StreamsConfig(BaseSettings):
         try:
             return Path(value).expanduser()
         except RuntimeError:
-            raise ValueError("expected the path of a folder, and there is no such home") from None
+            raise ValueError("expected the path of a folder, but there is no such home") from None
 
     @field_validator("bootstrap_servers", mode="before")
     @classmethod
@@ -227,7 +180,7 @@ class StreamsConfig(BaseSettings):
     @classmethod
     def _check_guarantee(cls, value: Any) -> Any:
         if value in ("exactly_once", "exactly_once_beta"):
-            raise ValueError(f"expected 'exactly_once_v2' or 'at_least_once', got '{value}'. Hint: 'exactly_once_v2'")
+            raise ValueError(f"expected 'exactly_once_v2' or 'at_least_once', got '{value}'. Use 'exactly_once_v2'")
         return value
 
     @field_validator("replication_factor")
@@ -253,20 +206,12 @@ class StreamsConfig(BaseSettings):
     @field_validator("spark", mode="plain")
     @classmethod
     def _check_spark(cls, value: Any) -> ForeignSettings:
-        settings = _named(value, _EXAMPLES["spark"], functions=False)
-        for name in settings:
-            if not name.startswith("spark."):
-                raise ValueError(f"expected names that begin with 'spark.', got '{name}'. Hint: 'spark.{name}'?")
-        return settings
+        return spark_settings(value)
 
     @field_validator("kafka", mode="plain")
     @classmethod
     def _check_kafka(cls, value: Any) -> ForeignSettings:
-        settings = _named(value, _EXAMPLES["kafka"], functions=True)
-        for name in settings:
-            if name in _SET_BY:
-                raise ValueError(f"expected settings of the clients, got '{name}'. Hint: that is {_SET_BY[name]}")
-        return settings
+        return kafka_settings(value)
 
     @field_validator("topology_optimization")
     @classmethod
@@ -297,7 +242,7 @@ class StreamsConfig(BaseSettings):
 
 
 def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> Any:
-    """Return a function, or the one that a name means, alone or as the end of a Java class's."""
+    """Return a function, or the one with this name; a Java class counts by the last part of its name."""
     if isinstance(value, str):
         named = {**known, **java}.get(value.rpartition(".")[2])
         if named is not None:
@@ -307,24 +252,8 @@ def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> 
     raise ValueError(f"expected a function, or one of {', '.join(known)}")
 
 
-def _named(value: Any, example: str, *, functions: bool) -> ForeignSettings:
-    """Return the settings, checked."""
-    if isinstance(value, str):
-        raise ValueError(f"expected a JSON object such as {example}")
-    if not isinstance(value, Mapping):
-        raise ValueError(f"expected a dict such as {example}")
-    for name, setting in value.items():
-        if not isinstance(name, str):
-            raise ValueError(f"expected names that are texts, got {name!r}")
-        if not (isinstance(setting, str | int | float | bool) or (functions and callable(setting))):
-            # What is in it may be a secret, whatever the name is.
-            kind = type(setting).__name__
-            raise ValueError(f"expected a text, a number or a boolean for each name, got {kind} for '{name}'")
-    return ForeignSettings(value)
-
-
 def _explain(problem: Any) -> str:
-    """Say what is wrong with a setting, what was given and what is allowed."""
+    """Return the message for a wrong setting: what is allowed, and what was given."""
     name = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "missing":
         return f"setting '{name}': must be given, as {name}=… or as HEADRACE_{name.upper()} in the environment"
@@ -332,9 +261,11 @@ def _explain(problem: Any) -> str:
         return unknown(name, StreamsConfig.model_fields)
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
     message = message.replace("greater than or equal to", "at least")
-    return f"setting '{name}': {message}" + ("" if ", got " in message else f", got {_shown(name, problem['input'])}")
+    if message.startswith("expected ") and ", got " not in message:
+        message += f", got {_shown(name, problem['input'])}"
+    return f"setting '{name}': {message}"
 
 
 def _shown(name: str, given: Any) -> str:
-    # There may be a secret in what should have been settings.
-    return type(given).__name__ if name in _EXAMPLES else repr(given)
+    # A value that is no dict of settings may still contain a secret.
+    return type(given).__name__ if name in EXAMPLES else repr(given)

@@ -6,7 +6,7 @@ HeadraceError
 ├── SerializationError       bytes that cannot be read, or a value that cannot be written
 ├── TopicError               a topic that is missing, or not what it should be
 │   ├── UnknownTopicError    there is no such topic
-│   └── RecordsGoneError     records that were to be read have been deleted
+│   └── RecordsGoneError     records were deleted before they were read
 └── StreamsError             something failed while records were processed
     ├── TaskError            a step failed on a record: names step, topic, partition, offset and key
     ├── SupersededError      the application was started again elsewhere: only the latest run may write
@@ -17,7 +17,7 @@ HeadraceError
 
 
 class HeadraceError(Exception):
-    """Base of everything Headrace raises on purpose."""
+    """Base of all errors that Headrace raises on purpose."""
 
 
 class ConfigError(HeadraceError):
@@ -41,7 +41,7 @@ class UnknownTopicError(TopicError):
 
 
 class RecordsGoneError(TopicError):
-    """Records that were to be read have been deleted, or the topic has."""
+    """Records were deleted before they were read, or their topic was."""
 
 
 class StreamsError(HeadraceError):

@@ -1,7 +1,9 @@
 """What to do with a record that cannot be read, processed or written.
 
-A handler is any callable `f(context, error)` that returns a `HandlerResponse`, or a `DeadLetter` to keep the record
-aside. Ready-made: `LogAndFail` (the default), `LogAndContinue`, `DeadLetter(topic)`.
+A handler is any callable `f(context, error)` that returns a `HandlerResponse`, or a `DeadLetter` to write the
+record to a topic of its own. Ready-made: `LogAndFail` (the default), `LogAndContinue`, `DeadLetter(topic)`.
+
+Tests: `tests/task/test_error_handlers.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class HandlerResponse(Enum):
-    """What a handler decides.
+    """The decision of a handler.
 
     >>> def handler(context, error):
     ...     return HandlerResponse.CONTINUE if context.topic == "guesses" else HandlerResponse.FAIL
@@ -42,7 +44,7 @@ class ErrorContext:
     """Where an error happened: the step, and the record it happened on."""
 
     phase: str
-    """One of deserialization, processing, production."""
+    """deserialization, processing or production"""
     step: str
     task_id: str
     topic: str | None
@@ -87,11 +89,11 @@ class DeadLetter:
             raise ConfigError(f"DeadLetter: expected the name of a topic, got {self.topic!r}")
 
     def __call__(self, context: ErrorContext, error: Exception) -> DeadLetter:
-        _log.warning("%s failed, record goes to '%s': %s: %s", context, self.topic, type(error).__name__, error)
+        _log.warning("%s failed, the record goes to '%s': %s: %s", context, self.topic, type(error).__name__, error)
         return self
 
     def headers(self, context: ErrorContext, error: Exception) -> Headers:
-        """Return the record's headers and those that say what went wrong and where."""
+        """Return the record's headers, and headers that say what went wrong and where."""
         trace = "".join(traceback.format_exception(error))
         said = {
             "exception": f"{type(error).__module__}.{type(error).__qualname__}",
@@ -107,14 +109,14 @@ class DeadLetter:
 Handler: TypeAlias = Callable[[ErrorContext, Exception], "HandlerResponse | DeadLetter"]
 
 
-class _LogAnd:
-    """A ready-made handler; calling it without arguments gives it back, so that `LogAndFail()` works too."""
+class _LoggingHandler:
+    """A ready-made handler; calling it without arguments returns it, so that `LogAndFail()` works, too."""
 
     def __init__(self, name: str, response: HandlerResponse, level: int) -> None:
         self._name, self._response, self._level = name, response, level
 
     @overload
-    def __call__(self) -> _LogAnd: ...
+    def __call__(self) -> _LoggingHandler: ...
 
     @overload
     def __call__(self, context: ErrorContext, error: Exception) -> HandlerResponse: ...
@@ -129,5 +131,5 @@ class _LogAnd:
         return self._name
 
 
-LogAndFail = _LogAnd("LogAndFail", HandlerResponse.FAIL, logging.ERROR)
-LogAndContinue = _LogAnd("LogAndContinue", HandlerResponse.CONTINUE, logging.WARNING)
+LogAndFail = _LoggingHandler("LogAndFail", HandlerResponse.FAIL, logging.ERROR)
+LogAndContinue = _LoggingHandler("LogAndContinue", HandlerResponse.CONTINUE, logging.WARNING)

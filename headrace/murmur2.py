@@ -1,4 +1,7 @@
-"""Kafka's hash of a key, one key at a time."""
+"""Kafka's hash of a key, one key at a time.
+
+Tests: `tests/brokers/test_partitioning.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Kafka's hash of many keys at once, with numpy. It takes a tenth of the time that one key after the other takes."""
+"""Kafka's hash of many keys at once, with numpy. It takes a tenth of the time of hashing one key after the other.
+
+Tests: `tests/brokers/test_partitioning.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from numpy.typing import NDArray
 from headrace.murmur2 import SEED, M, murmur2
 
 _FEW = 32
-"""So many keys cost as much in numpy as one by one."""
+"""With fewer keys than this, numpy is not faster than hashing them one by one."""
 _REST = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)
-"""What is left of the last four bytes, by how many there are."""
+"""Masks for the last bytes of a key, by their number."""
 
 
 def murmur2_all(keys: Sequence[bytes]) -> NDArray[np.uint32]:
@@ -23,7 +26,7 @@ def murmur2_all(keys: Sequence[bytes]) -> NDArray[np.uint32]:
     """
     lengths = np.fromiter(map(len, keys), np.int64, len(keys))
     starts = np.cumsum(lengths) - lengths
-    # Longest first: those that have another word to hash are then always the first ones.
+    # Longest first: the keys that have another word to hash are then always at the front.
     order = np.argsort(-lengths, kind="stable")
     lengths, starts = lengths[order], starts[order]
     data = b"".join([*keys, bytes(4)])

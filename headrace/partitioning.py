@@ -1,4 +1,7 @@
-"""Kafka's default partitioner: the same key goes to the same partition as from a Java client."""
+"""Kafka's default partitioner: the same key goes to the same partition as from a Java client.
+
+Tests: `tests/brokers/test_partitioning.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from functools import lru_cache
 from headrace.murmur2 import murmur2
 
 _MANY = 500
-"""From so many keys on it pays to hash them together, even if all of them were seen before."""
+"""From this number of keys on it is faster to hash them together, even if all of them are in the cache."""
 
 
 @lru_cache(maxsize=1 << 16)

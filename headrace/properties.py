@@ -1,4 +1,4 @@
-"""Kafka Streams' names of settings: what each of them means here, if anything."""
+"""Kafka Streams' names of settings, and what each of them means here."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from headrace.errors import ConfigError
 _log = logging.getLogger(__name__)
 
 SECRET = re.compile(r"password|secret|key|jaas|token|user\.info|oauthbearer\.config", re.IGNORECASE)
-"""What the name of a setting contains when its value is nobody's business."""
+"""What the name of a setting contains when its value is a secret."""
 OLDER_NAMES = {
     "cache.max.bytes.buffering": "statestore_cache_max_bytes",
     "default.deserialization.exception.handler": "deserialization_exception_handler",
     "default.production.exception.handler": "production_exception_handler",
 }
-_REGISTRY = "settings of a schema registry go to the serde: serdes.Avro(schema, registry)"
+_REGISTRY = "give settings of a schema registry to the serde: serdes.Avro(schema, registry)"
 INSTEAD = {
     "schema.registry.url": _REGISTRY,
     "basic.auth.credentials.source": _REGISTRY,
@@ -35,20 +35,20 @@ CLIENT_PREFIXES = ("main.consumer.", "consumer.", "producer.", "admin.")
 PLAIN_CLIENT_PREFIXES = ("security.", "sasl.", "ssl.", "metadata.", "reconnect.", "request.", "retry.", "connections.")
 
 _ASSIGNMENT = "Spark decides which machine runs a task"
-_METRICS = "metrics are those of Streams.metrics() and of Spark"
+_METRICS = "read metrics from Streams.metrics() and Spark"
 _STORES = "stores are kept in images beside the Python workers, not in RocksDB"
-_SERDES = "give a serde made for it, such as serdes.Windowed(inner, size) or serdes.List(inner)"
-_READING = "what a batch reads is set by max_records_per_batch and commit_interval_ms"
+_SERDES = "give a serde such as serdes.Windowed(inner, size) or serdes.List(inner)"
+_READING = "max_records_per_batch and commit_interval_ms set what a batch reads"
 _ACKS = "records are always acknowledged by all replicas"
-_TLS = "the clients take the highest version of TLS that they and the broker have"
+_TLS = "clients and broker use the highest version of TLS that both support"
 _COMMITS = "the engine commits offsets and transactions, as processing_guarantee says"
 NO_EFFECT = {
     "acceptable.recovery.lag": _ASSIGNMENT,
-    "allow.os.group.write.access": "who may write to state_dir is decided by the umask of the process",
+    "allow.os.group.write.access": "the umask of the process decides who may write to state_dir",
     "buffered.records.per.partition": _READING,
     "built.in.metrics.version": _METRICS,
     "client.id": "clients are named after application_id",
-    "config.providers": "values are taken as they are; HEADRACE_KAFKA in the environment is a place for secrets",
+    "config.providers": "values are not looked up elsewhere; put secrets into HEADRACE_KAFKA in the environment",
     "default.client.supplier": "clients are made from the setting kafka",
     "default.dsl.store": _STORES,
     "default.list.key.serde.inner": _SERDES,
@@ -60,35 +60,35 @@ NO_EFFECT = {
     "enable.auto.commit": _COMMITS,
     "enable.idempotence": _COMMITS,
     "enable.metrics.push": _METRICS,
-    "ensure.explicit.internal.resource.naming": "give names with name= and store= where you want them to last",
+    "ensure.explicit.internal.resource.naming": "give names that must last with name= and store=",
     "group.id": "the group is application_id",
     "group.protocol": _ASSIGNMENT,
     "isolation.level": _COMMITS,
-    "log.summary.interval.ms": "Streams.run() tells how far it is",
+    "log.summary.interval.ms": "Streams.run() shows its progress",
     "max.poll.interval.ms": _READING,
     "max.poll.records": _READING,
-    "max.task.idle.ms": "a batch is put in the order of its timestamps, so no task waits for a partition",
+    "max.task.idle.ms": "a batch is sorted by timestamp, so no task waits for a partition",
     "max.warmup.replicas": _ASSIGNMENT,
     "metric.reporters": _METRICS,
-    "num.stream.threads": "how much runs at a time is set by master, such as local[4]",
+    "num.stream.threads": "master sets how many tasks run at a time, such as local[4]",
     "poll.ms": _READING,
     "probing.rebalance.interval.ms": _ASSIGNMENT,
-    "processing.exception.handler.global.enabled": "processing_exception_handler is asked for global stores too",
-    "processor.wrapper.class": "processors run as they are",
+    "processing.exception.handler.global.enabled": "processing_exception_handler handles global stores, too",
+    "processor.wrapper.class": "processors are not wrapped",
     "receive.buffer.bytes": "the clients call it socket.receive.buffer.bytes: give that in kafka",
     "repartition.purge.interval.ms": "a repartition is a shuffle of Spark, not a topic",
     "rocksdb.config.setter": _STORES,
     "send.buffer.bytes": "the clients call it socket.send.buffer.bytes: give that in kafka",
     "ssl.enabled.protocols": _TLS,
     "ssl.protocol": _TLS,
-    "state.cleanup.delay.ms": "images of before the machine's last start are deleted when an application starts",
-    "state.cleanup.dir.max.age.ms": "images of before the machine's last start are deleted when an application starts",
+    "state.cleanup.delay.ms": "an application that starts deletes images from before the machine's last start",
+    "state.cleanup.dir.max.age.ms": "an application that starts deletes images from before the machine's last start",
     "task.assignor.class": _ASSIGNMENT,
     "transactional.id": _COMMITS,
     "upgrade.from": "there is no older version to upgrade from",
     "window.size.ms": _SERDES,
     "windowed.inner.class.serde": _SERDES,
-    "windowstore.changelog.additional.retention.ms": "windows are kept as long as their store says: retention=",
+    "windowstore.changelog.additional.retention.ms": "a store keeps windows for its retention=",
 }
 NO_EFFECT_PREFIXES = {
     "client.tag.": _ASSIGNMENT,
@@ -101,7 +101,7 @@ NO_EFFECT_PREFIXES = {
 
 
 def settings_of(properties: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    """Return the settings that properties mean; those without a meaning here are logged and left out."""
+    """Return properties as settings; those without a meaning here are logged and left out."""
     names = {field.replace("_", "."): field for field in fields if field not in ("kafka", "spark")} | OLDER_NAMES
     settings: dict[str, Any] = {}
     kafka: dict[str, Any] = {}
@@ -120,18 +120,18 @@ def settings_of(properties: Mapping[str, Any], fields: Iterable[str]) -> dict[st
             spark[name] = value
         elif plain != name or name.startswith(PLAIN_CLIENT_PREFIXES):
             if kafka.setdefault(plain, value) != value:
-                raise ConfigError(f"setting '{name}': '{plain}' is given twice, and all clients share one here")
+                raise ConfigError(f"setting '{name}': '{plain}' has two values, but all clients share one")
         else:
             raise ConfigError(unknown(name, names))
     return settings | ({"kafka": kafka} if kafka else {}) | ({"spark": spark} if spark else {})
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """Say that there is no such setting, and which was meant or which there are."""
+    """Return the message for an unknown setting: the closest name there is, or all of them."""
     close = get_close_matches(name, known, n=1, cutoff=0.7)
     hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(sorted(known))}"
     if not close and "." in name:
-        hint += "; and those of Kafka's clients with 'consumer.', 'producer.' or 'admin.' before their name"
+        hint += "; and settings of Kafka's clients, with 'consumer.', 'producer.' or 'admin.' before their names"
     return f"setting '{name}': there is no such setting. {hint}"
 
 

@@ -1,13 +1,13 @@
-"""Records as bytes: the shapes in which they are read, put out and written, and why each of them is there.
+"""Records as bytes: the shapes in which they are read, put out and written, and the reason for each.
 
 Values travel through a topology as a `Record`; topics are read and written by users as `TopicRecord` and `Produced`
 (`headrace.brokers`). Inside the engine a record is bytes, in one of these shapes:
 
 - `RawRecord`: read from a topic or sent by another task. A plain tuple: a named one takes 0.1 µs longer to make.
-- `OutputColumns`: put out by a task to one topic, by columns. A record that is put out needs no tuple to itself, and
-  partitions are chosen and causes looked up for a whole column at once.
+- `OutputColumns`: put out by a task to one topic, by columns. No record needs a tuple of its own then, and partitions
+  are chosen and causes looked up for a whole column at once.
 - `RecordColumns`: on its way to a topic partition, by columns, as the brokers' clients take them.
-- `RecordToWrite`: one record of these, where records are looked at one by one.
+- `RecordToWrite`: one record of `RecordColumns`, for code that looks at records one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RecordToWrite: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None
 
 
 class RecordColumns(Sequence[RecordToWrite]):
-    """Records to write, kept by columns; a record becomes a tuple only when it is looked at by itself.
+    """Records to write, kept by columns; a record becomes a tuple only when code looks at it alone.
 
     >>> rows = RecordColumns.of([(b"a", b"1", 5, None), (b"b", None, 6, None)])
     >>> rows.keys, rows[1]
@@ -64,7 +64,7 @@ class RecordColumns(Sequence[RecordToWrite]):
 
 
 class OutputColumns(NamedTuple):
-    """What a task has put out to one topic, by columns."""
+    """The records that a task has put out to one topic, by columns."""
 
     partitions: Sequence[int | None]
     """None where the key decides."""
@@ -73,7 +73,7 @@ class OutputColumns(NamedTuple):
     timestamps: Sequence[int]
     headers: Sequence[Headers | None]
     ordinals: Sequence[int]
-    """Of the records of the batch that caused them."""
+    """The ordinals of the records that caused these."""
 
     def at(self, indexes: Sequence[int]) -> OutputColumns:
         """Return the records at some indexes."""

@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Headers: TypeAlias = list[tuple[str, bytes]]
-"""Names and values in the order in which they were added; a name may come more than once."""
+"""Names and values in the order in which they were added; a name may occur more than once."""
 
 
 class Window(NamedTuple):

@@ -1,4 +1,7 @@
-"""`StreamsBuilder`: where a topology of the DSL begins."""
+"""`StreamsBuilder`: where a topology of the DSL begins.
+
+Tests: the doctests here, `tests/operators` and `tests/topology/test_bad_arguments.py`.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +166,7 @@ class StreamsBuilder:
         keys, values = check_serdes(key_serde, value_serde, "global_table")
         keep = always_materialized(store, "global_table", keys, values)
         if keep.history_retention is not None:
-            raise TopologyError("global_table: a global table cannot keep versions, drop history_retention")
+            raise TopologyError("global_table: a global table cannot keep versions. Drop history_retention")
         store_name = keep.name or graph.new_store_name(f"{topic}-")
         source = graph.new_name("KSTREAM-SOURCE-", name, "-source")
         step = graph.new_name("KTABLE-SOURCE-", name)

@@ -1,4 +1,7 @@
-"""`CogroupedStream`: several grouped streams folded into one table."""
+"""`CogroupedStream`: several grouped streams folded into one table.
+
+Tests: `tests/operators/test_cogroup.py`.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,7 @@ class CogroupedStream(Generic[K, A]):
 
     def _check_merger(self, merger: Callable[..., Any] | None) -> None:
         if isinstance(self.windows, SessionWindows) and merger is None:
-            raise TopologyError("aggregate: sessions need merger=f(key, left, right) to put two of them together")
+            raise TopologyError("aggregate: sessions need merger=f(key, left, right) to merge two of them")
         if merger is not None and not isinstance(self.windows, SessionWindows):
             raise TopologyError("aggregate: a merger is for sessions only. Add windowed_by(SessionWindows(...))")
 

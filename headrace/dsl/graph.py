@@ -1,8 +1,10 @@
-"""The logical graph: what the DSL's calls add up to, before it becomes a `Topology`.
+"""The logical graph: a node for each call of the DSL, before `build` makes a `Topology` of them.
 
-Nothing is written until `build`: later calls can still decide whether a table is kept, whether old values are sent, and
-whether a repartition may drop records without a key. Names and their numbers are given in the order of the calls, by
-Kafka Streams' scheme, so that a description compares line by line with the Java one.
+Until then, later calls can still decide whether a table is kept, whether it sends old values, and whether a repartition
+may drop records without a key. Steps get their names and numbers in the order of the calls, as in Kafka Streams, so
+that descriptions can be compared line by line with Java's.
+
+Tests: `tests/topology/test_java_descriptions.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class GraphNode:
     """One call of the DSL."""
 
     name: str
-    """Of the step that later steps have as their parent."""
+    """The name of the step that becomes the parent of later steps."""
     write: Write
     parents: list[GraphNode] = field(default_factory=list)
     children: list[GraphNode] = field(default_factory=list)
@@ -35,12 +37,12 @@ class GraphNode:
     grace: int | None = None
     """How long a windowed aggregation waits for late records."""
     versioned: bool | None = None
-    """Whether its table keeps versions; None: as its parent."""
+    """Whether its table keeps versions; None: if its parents do."""
     topics: tuple[object, ...] = ()
-    """What a stream source reads, so that two sources of the same topics become one."""
+    """The topics that a stream source reads: two sources with the same topics become one."""
 
     def parent_names(self) -> tuple[str, ...]:
-        """Return the steps this node's steps come after."""
+        """Return the parents of this node's first step."""
         return tuple(parent.name for parent in self.parents if parent.priority >= 0)
 
     def is_versioned(self) -> bool:
@@ -60,13 +62,12 @@ class Graph:
     def __init__(self) -> None:
         self.root = GraphNode("root", lambda topology, parents: None)
         self.copartitioned: list[tuple[str, frozenset[str]]] = []
-        self.internal_topics: dict[str, int | None] = {}
         self.join_repartitions: dict[GraphNode, GraphNode] = {}
         self._index = 0
         self._priority = 0
 
     def new_name(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
-        """Return a step's name; a given one takes a number all the same, as in Kafka Streams."""
+        """Return a step's name; a given name uses up a number, too, as in Kafka Streams."""
         number, self._index = self._index, self._index + 1
         if given is None:
             return generated_name(prefix, number)
@@ -89,7 +90,7 @@ class Graph:
         return node
 
     def copartition(self, step: str, *sources: frozenset[str]) -> frozenset[str]:
-        """Demand that sources have as many partitions as each other; return them all."""
+        """Require sources to have the same number of partitions; return them all."""
         together = frozenset().union(*sources)
         self.copartitioned.append((step, together))
         return together
@@ -98,7 +99,6 @@ class Graph:
         """Write all nodes into a topology, parents first, otherwise in the order of the calls."""
         self._merge_sources()
         topology = Topology()
-        topology.internal_topics.update(self.internal_topics)
         topology.copartitioned.extend(self.copartitioned)
         written = {self.root}
         queue: list[tuple[int, int, GraphNode]] = []
@@ -115,7 +115,7 @@ class Graph:
         return topology
 
     def _merge_sources(self) -> None:
-        """Let stream sources of the same topics be one."""
+        """Make one source of stream sources that read the same topics."""
         seen: dict[object, GraphNode] = {}
         for node in list(self.root.children):
             for topic in node.topics:
@@ -137,7 +137,7 @@ class Graph:
 
 
 def find_grace(node: GraphNode, step: str) -> int:
-    """Return the grace of the windowed aggregations a node comes from."""
+    """Return the grace of the windowed aggregations that a node comes from."""
     if node.grace is not None:
         return node.grace
     parents = [parent for parent in node.parents if parent.priority >= 0]

@@ -1,4 +1,7 @@
-"""`GroupedStream`: records by key, to be aggregated."""
+"""`GroupedStream`: records by key, to be aggregated.
+
+Tests: `tests/operators/test_aggregate.py`.
+"""
 
 from __future__ import annotations
 

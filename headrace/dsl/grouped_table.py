@@ -1,4 +1,7 @@
-"""`GroupedTable`: rows of a table by another key, to be aggregated."""
+"""`GroupedTable`: rows of a table by another key, to be aggregated.
+
+Tests: `tests/operators/test_table_aggregate.py`.
+"""
 
 from __future__ import annotations
 

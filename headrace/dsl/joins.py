@@ -1,4 +1,7 @@
-"""The joins of a stream: with a stream, a table, or a global table."""
+"""The joins of a stream: with a stream, a table, or a global table.
+
+Tests: `tests/operators/test_stream_join_topology.py`, `test_join_errors.py` and the other joins there.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def join(
     other_value_serde: Serde[Any] | None,
     name: str | None,
 ) -> streams.KStream[Any, Any]:
-    """Join a stream with whatever `other` is."""
+    """Join a stream with a stream, a table or a global table."""
     keyed = with_key_first(joiner, with_key, kind)
     if not isinstance(other, streams.KStream | tables.KTable | tables.GlobalKTable):
         raise TopologyError(f"{kind}: expected a KStream, KTable or GlobalKTable, got {type(other).__name__}")
@@ -58,7 +61,7 @@ def join(
     if window is not None:
         raise TopologyError(f"{kind} with a table: window= is for joins of two streams")
     if kind == "outer_join":
-        raise TopologyError("outer_join: a stream and a table have join and left_join only")
+        raise TopologyError("outer_join: a stream joins a table with join or left_join only")
     if isinstance(other, tables.KTable):
         if key is not None:
             raise TopologyError(f"{kind} with a KTable: key= is for global tables")

@@ -1,4 +1,7 @@
-"""`Materialized`: how a table is kept."""
+"""`Materialized`: how a table is kept.
+
+Tests: `tests/topology/test_bad_stores.py` and `tests/operators/test_caching.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from headrace.topology.argument_checks import check_name, check_serde
 class Materialized:
     """How a table is kept: under which name, with which serdes, for how long.
 
-    Every `store=` takes one, or just a name. A table with a name can be read from outside. `history_retention` keeps
-    versions of its rows for that long. `retention` is for windows: how long they are kept, at least their size and
-    grace. `caching=False` puts out every update, also where a commit takes many records. `in_memory` is accepted as
-    Kafka Streams has it, and changes nothing here.
+    Every `store=` takes a `Materialized`, or just a name. A table with a name can be read from outside.
+    `history_retention` keeps versions of its rows for that long. `retention` is for windows: how long they are kept, at
+    least their size and grace. With `caching=False` every update comes out, also when a commit covers many records.
+    `in_memory` is accepted because Kafka Streams has it, and changes nothing here.
 
     >>> builder = StreamsBuilder()
     >>> grouped = builder.stream("in", value_serde=serdes.Long).group_by_key()
@@ -69,7 +72,7 @@ class Materialized:
             object.__setattr__(self, field, value)
 
     def or_serdes(self, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None = None) -> Materialized:
-        """Return this with serdes filled in where there are none."""
+        """Return a copy with these serdes where it has none."""
         return replace(self, key_serde=self.key_serde or key_serde, value_serde=self.value_serde or value_serde)
 
     def key_value(self, name: str) -> StoreBuilder:

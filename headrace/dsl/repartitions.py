@@ -1,4 +1,7 @@
-"""Repartitions: a topic between two sub-topologies, so that records of a key meet in one partition."""
+"""Repartitions: a topic between two sub-topologies, so that records of a key meet in one partition.
+
+Tests: `tests/topology/test_java_descriptions.py`.
+"""
 
 from __future__ import annotations
 

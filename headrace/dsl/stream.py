@@ -1,4 +1,7 @@
-"""`KStream`: a stream of records."""
+"""`KStream`: a stream of records.
+
+Tests: `tests/operators/test_stateless.py` and, for grouping and joins, the other modules there.
+"""
 
 from __future__ import annotations
 
@@ -167,8 +170,8 @@ class KStream(Generic[K, V]):
     def peek(self, action: Callable[[K, V], Any], *, name: str | None = None) -> KStream[K, V]:
         """Call `action(key, value)` for its effect and pass every record on.
 
-        Stateless; never repartitions; the action sees null keys and values. What the action does may be done again when
-        a batch is repeated.
+        Stateless; never repartitions; the action sees null keys and values. A batch that is repeated calls
+        the action again.
 
         >>> seen = []
         >>> builder = StreamsBuilder()
@@ -183,8 +186,8 @@ class KStream(Generic[K, V]):
     def for_each(self, action: Callable[[K, V], Any], *, name: str | None = None) -> None:
         """Call `action(key, value)` for its effect; nothing comes after it.
 
-        Stateless; never repartitions; the action sees null keys and values. What the action does may be done again when
-        a batch is repeated.
+        Stateless; never repartitions; the action sees null keys and values. A batch that is repeated calls
+        the action again.
 
         >>> seen = []
         >>> builder = StreamsBuilder()
@@ -199,7 +202,7 @@ class KStream(Generic[K, V]):
     def print(self, label: str | None = None, *, name: str | None = None) -> None:
         """Print every record as `[label]: key, value`; nothing comes after it.
 
-        Stateless; never repartitions. Without a label it is the stream's name.
+        Stateless; never repartitions. The default label is the stream's name.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").print("seen")
@@ -250,7 +253,7 @@ class KStream(Generic[K, V]):
         """
         if not isinstance(branches, Mapping):
             raise TopologyError(
-                f"split: expected predicates by the name of their branch, {{'small': is_small}}, "
+                f"split: expected a dict of predicates by branch, such as {{'small': is_small}}, "
                 f"got {type(branches).__name__} ({branches!r})"
             )
         if not branches:
@@ -288,7 +291,7 @@ class KStream(Generic[K, V]):
         partitioner: Callable[[str, K, V, int], Any] | None = None,
         name: str | None = None,
     ) -> None:
-        """Write every record to a topic, or to the one that `topic(key, value, record_context)` names.
+        """Write every record to a topic, or to the topic that `topic(key, value, record_context)` names.
 
         `partitioner(topic, key, value, partitions)` gives a partition, several, or None for the default by key. Null
         keys and values are written as null. `record_context` has `topic`, `partition`, `offset`, `timestamp` and
@@ -438,7 +441,7 @@ class KStream(Generic[K, V]):
         other_value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> KStream[K, V2]:
-        """Join each record with what the other side has for its key, by `joiner(left, right)`.
+        """Join each record with the other side's value for its key, by `joiner(left, right)`.
 
         With a stream: records of both within `window` of each other. With a table: its current row. With a global
         table: its row for `key(key, value)`. `with_key=True` makes it `joiner(key, left, right)`. Stateful with a

@@ -1,4 +1,7 @@
-"""`KTable` and `GlobalKTable`: the latest value of every key."""
+"""`KTable` and `GlobalKTable`: the latest value of every key.
+
+Tests: `tests/operators/test_table.py`, `test_suppress.py` and `test_table_join.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a table is made of, while calls of the DSL can still change it: is it kept, does it send old values?"""
+"""The steps that tables come out of. Later calls of the DSL decide whether a table is kept and sends old values.
+
+Tests: `tests/operators/test_table_join_views.py` and `test_stream_table_join_views.py`.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ class TableStep(Protocol):
     """The step that a table comes out of."""
 
     def enable_old_values(self, force: bool) -> bool:
-        """Have old values sent; without force only where nothing more has to be kept. Tell whether they will be."""
+        """Send old values; without `force` only if no other table must be kept for it. Tell whether they are sent."""
 
     def getter(self) -> Getter:
-        """Return how the table's current values are looked up, keeping it if need be."""
+        """Return the getter of the table's current values, and keep the table if the getter needs it."""
 
 
 @dataclass
 class SourceTable:
-    """A table read from a topic or made from a stream: kept when it has a name or somebody needs it."""
+    """A table read from a topic or made from a stream: kept when it has a name or a later step needs it."""
 
     store: StoreBuilder
     kept: bool
@@ -64,7 +67,7 @@ class AggregateTable:
 
 @dataclass
 class CogroupTable:
-    """The results of a cogroup's inputs, brought together."""
+    """The results of all inputs of a cogroup."""
 
     inputs: list[AggregateTable]
 
@@ -79,7 +82,7 @@ class CogroupTable:
 
 @dataclass
 class MappedTable:
-    """A filter or map_values: kept only under a name, otherwise worked out from the parent."""
+    """A filter or map_values: kept only under a name, otherwise computed from the parent."""
 
     parent: TableStep
     compute: Callable[[Any, Any], Any]
@@ -100,7 +103,7 @@ class MappedTable:
 
 @dataclass
 class JoinTable:
-    """A table-table join: kept only under a name, otherwise worked out from both sides."""
+    """A table-table join: kept only under a name, otherwise computed from both sides."""
 
     left: TableStep
     right: TableStep
@@ -120,7 +123,7 @@ class JoinTable:
 
 @dataclass
 class SuppressTable:
-    """A suppressed table: what waits does not show yet."""
+    """A suppressed table: it does not show updates that are still held back."""
 
     parent: TableStep
     buffer: str

@@ -1,4 +1,7 @@
-"""`TimeWindowedStream` and `SessionWindowedStream`: records by key and window, to be aggregated."""
+"""`TimeWindowedStream` and `SessionWindowedStream`: records by key and window, to be aggregated.
+
+Tests: `tests/operators/test_windowed_aggregate.py`, `test_sliding_aggregate.py` and `test_session_aggregate.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A windowing decides which store keeps the results, how a later step looks them up, how their keys are serialized, and
 which operator folds the records.
+
+Tests: `tests/operators/test_windowed_aggregate.py`, `test_session_aggregate.py` and `test_cogroup.py`.
 """
 
 from __future__ import annotations

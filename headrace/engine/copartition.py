@@ -64,8 +64,8 @@ def _align(
     if len(set(fixed.values())) > 1:
         said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(fixed.items()))
         raise TopologyError(
-            f"step '{step}': the sides of a join need the same number of partitions, but {said}. "
-            "Repartition one side with repartition(partitions=...), or create the topics again with the same number"
+            f"step '{step}': the sides of a join must have the same number of partitions, but {said}. "
+            "Repartition one side with repartition(partitions=...), or create them again with the same number"
         )
     wanted = next(iter(fixed.values())) if fixed else max((counts[topic] for topic in topics), default=0)
     for topic in topics:

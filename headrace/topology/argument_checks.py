@@ -1,4 +1,7 @@
-"""Checks of what is passed while a topology is built: each raises a `TopologyError` that says where and what."""
+"""Checks of the arguments that build a topology: each raises a `TopologyError` that names the call and the value.
+
+Tests: `tests/topology/test_bad_arguments.py` and `test_bad_names.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _OFFSET_RESETS = ("earliest", "latest", "none")
 
 
 def check_name(name: object, what: str) -> str:
-    """Return a name that Kafka would take as (part of) a topic's name.
+    """Return a name that can be a Kafka topic's name, or a part of it.
 
     >>> check_name("by user", "repartition, name")
     Traceback (most recent call last):
@@ -26,43 +29,43 @@ def check_name(name: object, what: str) -> str:
 
 
 def check_step_name(name: object, what: str) -> str:
-    """Return the name of a step of the Processor API, which is in no topic's name and may be any text of one line."""
+    """Return the name of a step of the Processor API: any text of one line, since no topic is named after it."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise TopologyError(f"{what}: expected a name, got {name!r}")
     return name
 
 
 def check_offset_reset(reset: object, what: str) -> None:
-    """Raise when this is not where a topic can begin; None leaves it to the configuration."""
+    """Raise unless this is an offset reset, or None, which leaves it to the configuration."""
     if reset is not None and reset not in _OFFSET_RESETS:
-        raise TopologyError(f"{what}: offset_reset is one of {', '.join(_OFFSET_RESETS)}, got {reset!r}")
+        raise TopologyError(f"{what}: offset_reset must be one of {', '.join(_OFFSET_RESETS)}, got {reset!r}")
 
 
 def check_function(function: Any, what: str, hint: str = "") -> Any:
-    """Return something that can be called."""
+    """Return a function, or raise."""
     if not callable(function):
         raise TopologyError(f"{what}: expected a function, got {type(function).__name__} ({function!r}){hint}")
     return function
 
 
 def check_optional_function(function: Any, what: str) -> Any:
-    """Return something that can be called, or None."""
+    """Return a function or None, or raise."""
     return None if function is None else check_function(function, what)
 
 
 def check_supplier(supplier: Any, what: str) -> Any:
-    """Return something that makes processors."""
+    """Return a function that makes processors, or raise."""
     if not callable(supplier):
         hint = f". Pass the class: {type(supplier).__name__}" if callable(getattr(supplier, "process", None)) else ""
         raise TopologyError(
-            f"{what}: expected a supplier, something to call for a processor, "
+            f"{what}: expected a supplier, a function that makes a processor, "
             f"got {type(supplier).__name__} ({supplier!r}){hint}"
         )
     return supplier
 
 
 def check_serde(serde: Any, what: str) -> Serde[Any] | None:
-    """Return a serde, or None."""
+    """Return a serde or None, or raise."""
     if serde is None:
         return None
     try:
@@ -72,5 +75,5 @@ def check_serde(serde: Any, what: str) -> Serde[Any] | None:
 
 
 def check_serdes(key_serde: Any, value_serde: Any, what: str) -> tuple[Serde[Any] | None, Serde[Any] | None]:
-    """Return the serdes of keys and values, or None where there is none."""
+    """Return the serdes of keys and values, each of them or None, or raise."""
     return check_serde(key_serde, f"{what}, key_serde"), check_serde(value_serde, f"{what}, value_serde")

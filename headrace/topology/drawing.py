@@ -1,4 +1,4 @@
-"""The pictures of a topology: Mermaid, SVG by way of Graphviz, HTML for notebooks; and its JSON.
+"""Pictures of a topology: Mermaid, SVG made by Graphviz, HTML for notebooks; and its JSON.
 
 Mermaid and Graphviz draw the same `Drawing`: a box for every sub-topology with its steps and stores, topics outside.
 """
@@ -17,7 +17,7 @@ from headrace.errors import HeadraceError
 from headrace.topology.node_descriptions import NodeDescription, SubTopologyDescription
 
 JSON_VERSION = 1
-"""Raised when a field of `to_json` changes its meaning or goes away."""
+"""Increased when a field of `to_json` changes its meaning or goes away."""
 
 Kind = Literal["topic", "source", "processor", "sink", "store"]
 
@@ -42,7 +42,7 @@ _DOT_ENTITIES = str.maketrans({"\\": "\\\\", '"': '\\"', "&": "&amp;"})
 
 @dataclass(frozen=True)
 class Shape:
-    """Something with a label."""
+    """A topic, a step or a store, with its label."""
 
     id: str
     kind: Kind
@@ -60,7 +60,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """What connects two shapes: records that flow from one to the other, or a step's use of a store."""
+    """A connection of two shapes: records that flow from one to the other, or a step that uses a store."""
 
     start: str
     end: str
@@ -69,7 +69,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What there is to draw."""
+    """A picture of a topology."""
 
     topics: tuple[Shape, ...]
     boxes: tuple[Box, ...]
@@ -136,12 +136,12 @@ def dot(subs: Sequence[SubTopologyDescription]) -> str:
 
 
 def svg(subs: Sequence[SubTopologyDescription]) -> str:
-    """Have Graphviz draw it."""
+    """Draw SVG with Graphviz."""
     program = shutil.which("dot")
     if program is None:
         raise HeadraceError(
-            "to_svg: Graphviz draws it, and its program 'dot' is not on the PATH. Install Graphviz "
-            "(apt-get install graphviz, brew install graphviz), or use to_mermaid(), which needs nothing"
+            "to_svg: Graphviz's program 'dot' is not on the PATH. Install Graphviz "
+            "(apt-get install graphviz, brew install graphviz), or use to_mermaid(), which does not need it"
         )
     done = subprocess.run([program, "-Tsvg"], input=dot(subs).encode(), capture_output=True, check=False)
     if done.returncode != 0:

@@ -1,8 +1,8 @@
 """The order in which Kafka Streams lists the nodes, stores and topics of a description.
 
-A description is there to be compared line by line with the Java one, so it follows it where the order looks arbitrary:
-sets are listed in the order of Java's hash tables, and the neighbours of a node in the order of a sorted tree that is
-filled while the sizes it sorts by still grow.
+Descriptions are compared line by line with Java's, so they follow Java where its order looks arbitrary: sets are listed
+in the order of its hash tables, and the neighbours of a node in the order of a sorted tree that is filled while the
+sizes it sorts by still grow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Neighbours:
 
 
 def hash_order(names: Iterable[str], *, copied: bool = False) -> list[str]:
-    """Return names in the order of a Java `HashSet` that they were put into, or that is the copy of a collection."""
+    """Return names in the order of a Java `HashSet` that they were added to, or that was copied from a collection."""
     put = list(dict.fromkeys(names))
     least = max(int(len(put) / 0.75) + 1, 16) if copied else 16
     table = 16
@@ -30,9 +30,9 @@ def hash_order(names: Iterable[str], *, copied: bool = False) -> list[str]:
 
 
 def node_order(parents: Mapping[str, Iterable[str]]) -> dict[str, Neighbours]:
-    """Return the nodes of a sub-topology as they are listed: those with most below them first.
+    """Return the nodes of a sub-topology in the order of a description: the nodes with most nodes below them first.
 
-    `parents` has every node after its parents.
+    `parents` lists every node after its parents.
     """
     sizes = dict.fromkeys(parents, 1)
 
@@ -54,7 +54,7 @@ def node_order(parents: Mapping[str, Iterable[str]]) -> dict[str, Neighbours]:
 def _grow(
     sizes: dict[str, int], start: str, delta: int, above: Mapping[str, Iterable[str]], upwards: Iterable[str]
 ) -> None:
-    """Add delta to a node and, once for every way that leads up, to the nodes above it."""
+    """Add delta to a node and to the nodes above it, to each of these once for every path that leads there."""
     gains = {start: delta}
     for name in upwards:
         gain = gains.pop(name, 0)
@@ -89,8 +89,8 @@ class _Entry:
 class _SortedTree:
     """A red-black tree with the steps of Java's `TreeMap`.
 
-    Where a name goes is decided when it is added, by comparisons from the root down; the tree's shape matters because
-    the order of the names that are in it may have changed since.
+    A name's place is found once, when it is added, by comparisons from the root down. The order of the names may have
+    changed since they were added, so the shape of the tree matters.
     """
 
     def __init__(self, before: Callable[[str, str], bool]) -> None:
@@ -98,7 +98,7 @@ class _SortedTree:
         self._root: _Entry | None = None
 
     def add(self, name: str) -> None:
-        """Add a name, unless it is met on the way to its place."""
+        """Add a name, unless the way to its place passes it."""
         above, side, place = None, 0, self._root
         while place is not None:
             if place.name == name:
@@ -143,7 +143,7 @@ class _SortedTree:
             self._root.red = False
 
     def _rotate(self, entry: _Entry, side: int) -> None:
-        """Let the child of the other side take the place of an entry, which becomes its child on this side."""
+        """Put the child of the other side in an entry's place, and the entry below it on this side."""
         child = entry.children[1 - side]
         if child is None:
             return

@@ -1,4 +1,7 @@
-"""Descriptions of the nodes and sub-topologies of a topology: what a `TopologyDescription` is made of."""
+"""Descriptions of the nodes and sub-topologies of a topology: what a `TopologyDescription` is made of.
+
+Tests: `tests/topology/test_description.py`.
+"""
 
 from __future__ import annotations
 

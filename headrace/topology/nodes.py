@@ -1,4 +1,4 @@
-"""The nodes of a topology, and the contract between an operator and the task that runs it."""
+"""The nodes of a topology, and the contract of an operator with the task that runs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fail: TypeAlias = Callable[[Exception, Any, Any, int], None]
 
 
 class CurrentRecord(Protocol):
-    """What a task knows about the record in hand."""
+    """The record that a task is processing."""
 
     topic: str | None
     partition: int
@@ -31,23 +31,23 @@ class CurrentRecord(Protocol):
         """Return where the record stands in its topic partition."""
 
     def position(self) -> tuple[Any, ...]:
-        """Return everything, to be restored later."""
+        """Return all of this, to restore it later."""
 
     def restore(self, position: Sequence[Any]) -> None:
         """Go back to where `position` was taken."""
 
 
 class Cache(Protocol):
-    """What holds back the updates of a store until the commit."""
+    """A cache that holds back the updates of a store until the commit."""
 
     put: Callable[[bytes, Any, Any, Any, int], None]
-    """Take an update: put(serialized key, key, new, old, timestamp). Of the first that waits for a key, old is kept."""
+    """Take an update: put(serialized key, key, new, old, timestamp). A key's first update keeps its old value."""
     recent: dict[Any, tuple[bytes, Any]]
-    """For a step: serialized keys and keys that wait, by what finds them again sooner; empty when they have gone on."""
+    """For steps: serialized keys and keys of waiting updates, by a value that finds them faster; emptied with them."""
 
 
 class StepContext(Protocol):
-    """What an operator can ask for when it is bound to a task."""
+    """What an operator can use of the task that it is bound to."""
 
     @property
     def step(self) -> str:
@@ -55,7 +55,7 @@ class StepContext(Protocol):
 
     @property
     def record(self) -> CurrentRecord:
-        """Return what the task knows about the record in hand."""
+        """Return the record that the task is processing."""
 
     @property
     def fail(self) -> Fail:
@@ -63,7 +63,7 @@ class StepContext(Protocol):
 
     @property
     def children(self) -> dict[str, Process]:
-        """Return the next steps by name, for an operator that chooses among them."""
+        """Return the next steps by name, for an operator that chooses one."""
 
     def store(self, name: str) -> Any:
         """Return a store of the task."""
@@ -75,16 +75,19 @@ class StepContext(Protocol):
         """Return a cell that several steps of the task share."""
 
     def cache(self, store: str, forward: Process, send_old: bool) -> Cache | None:
-        """Return what holds back a store's updates until the commit; None when it is not cached."""
+        """Return the cache that holds back a store's updates, or None when it is not cached."""
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        """Return a serde, or the configured default of the "key" or "value"; topics get the application's id."""
+        """Return a serde, or the configured default of the "key" or "value".
+
+        It gets the names of topics with the application's id before them.
+        """
 
     def partition(self) -> int:
         """Return the task's partition."""
 
     def dropped(self) -> None:
-        """Count a record that was dropped by the rules (a null key, too late)."""
+        """Count a record that the rules drop: a null key, or too late."""
 
 
 class Operator(Protocol):
@@ -130,7 +133,7 @@ class ProcessorNode:
     fixed_key: bool = False
     stores: list[str] = field(default_factory=list)
     global_stores: list[str] = field(default_factory=list)
-    """Those of global tables, which it only reads."""
+    """The stores of global tables, which it only reads."""
     children: list[str] = field(default_factory=list)
 
 

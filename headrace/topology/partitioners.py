@@ -1,4 +1,4 @@
-"""How Kafka Streams itself chooses partitions where nobody else does."""
+"""The partitions that Kafka Streams chooses where the user chooses none."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from headrace.serdes.windowed import SessionWindowedSerde, WindowedSerde
 
 @dataclass(frozen=True)
 class WindowedPartitioner:
-    """Choose by the key alone, without its window: what a stream writes has all windows of a key in one partition."""
+    """Choose by the key without its window, so that a stream writes all windows of a key to one partition."""
 
     serde: WindowedSerde[Any] | SessionWindowedSerde[Any]
 
     @property
     def window_bytes(self) -> int:
-        """How many bytes at the end of a serialized key are its window."""
+        """Return the number of bytes at the end of a serialized key that are its window."""
         return 8 if isinstance(self.serde, WindowedSerde) else 16
 
     def __call__(self, topic: str, key: Windowed[Any] | None, value: Any, count: int) -> int | None:
@@ -29,5 +29,5 @@ class WindowedPartitioner:
 
 
 def partitioner_for(serde: Serde[Any] | None) -> WindowedPartitioner | None:
-    """Return how a stream's records with such keys are spread, unless it is by the whole key."""
+    """Return the partitioner for keys of this serde, or None where the whole key decides."""
     return WindowedPartitioner(serde) if isinstance(serde, WindowedSerde | SessionWindowedSerde) else None

@@ -1,4 +1,7 @@
-"""The Processor API: what a user writes, and what it is given."""
+"""The Processor API: the processors that users write, and the context that they get.
+
+Tests: `tests/task/test_processor_api.py` and `test_punctuation.py`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class Cancellable(Protocol):
 
 
 class ProcessorContext(Protocol):
-    """What a processor can see and do; handed to `init`.
+    """What a processor can see and do. It is passed to `init`.
 
     >>> class Where(Processor):
     ...     def process(self, record):
@@ -58,10 +61,10 @@ class ProcessorContext(Protocol):
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
-        """Return topic, partition and offset of the record in hand; None in a punctuation."""
+        """Return topic, partition and offset of the current record; None in a punctuation."""
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        """Hand a record to all children, or to the named one.
+        """Send a record to all children, or to the named one.
 
         >>> class Route(Processor):
         ...     def process(self, record):
@@ -77,9 +80,9 @@ class ProcessorContext(Protocol):
     ) -> Cancellable:
         """Call back every interval of stream or wall-clock time, with that time.
 
-        Stream time: first after the first record, then whenever stream time has reached the next multiple of the
-        interval, at most once per record. Wall-clock time: first one interval after the start. The handle's `cancel()`
-        stops it.
+        Stream time: the first call comes after the first record, later ones when stream time has reached the next
+        multiple of the interval, at most one per record. Wall-clock time: the first call comes one interval after the
+        start. `cancel()` of the returned handle stops the calls.
 
         >>> class Every(Processor):
         ...     def init(self, context):
@@ -103,7 +106,7 @@ class ProcessorContext(Protocol):
         """
 
     def current_stream_time(self) -> int:
-        """Return the largest timestamp the task has seen, -1 before the first record."""
+        """Return the largest timestamp that the task has seen, -1 before the first record."""
 
     def current_system_time(self) -> int:
         """Return the wall-clock time in epoch milliseconds."""
@@ -113,10 +116,10 @@ class ProcessorContext(Protocol):
 
 
 class Processor(Generic[KIn, VIn]):
-    """A step of your own: override `process`, and what else you need of `init` and `close`.
+    """A step of your own: override `process`, and `init` and `close` where you need them.
 
-    Stateless or stateful, as you write it. A processor may change the key: a later grouping or join repartitions. Null
-    keys and values are handed to it as they are.
+    Stateless or stateful, as you write it. A processor may change the key: a later grouping or join repartitions. It
+    gets null keys and values, too.
 
     >>> class Double(Processor):
     ...     def process(self, record):
@@ -133,7 +136,7 @@ class Processor(Generic[KIn, VIn]):
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Take the context, get stores, schedule punctuations."""
+        """Keep the context. Override this to get stores and schedule punctuations."""
         self.context = context
 
     def process(self, record: Record[KIn, VIn]) -> None:

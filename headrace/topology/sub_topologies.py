@@ -1,4 +1,7 @@
-"""Sub-topologies: the pieces of a topology that only topics connect."""
+"""Sub-topologies: the pieces of a topology that only topics connect.
+
+Tests: `tests/topology/test_topology.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Timestamp extractors: which time a record has.
+"""Timestamp extractors: functions that decide which time a record has.
 
 An extractor is any callable `f(record, partition_time)` that gives epoch milliseconds. It sees the record with its key
-and value deserialized and the largest timestamp its partition had so far (-1 at first). A record whose extracted
+and value deserialized, and the largest timestamp that its partition has had (-1 at first). A record whose extracted
 timestamp is negative is dropped.
+
+Tests: `tests/task/test_timestamps.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def LogAndSkipOnInvalidTimestamp(record: Record[Any, Any], partition_time: int) 
 
 
 def UsePartitionTimeOnInvalidTimestamp(record: Record[Any, Any], partition_time: int) -> int:
-    """Take the record's own timestamp, or the largest one its partition had when it is negative."""
+    """Take the record's own timestamp; when it is negative, the largest one that its partition has had."""
     if record.timestamp >= 0:
         return record.timestamp
     if partition_time < 0:

@@ -40,11 +40,11 @@ class Topology:
         self.nodes: dict[str, Node] = {}
         self.stores: dict[str, StoreBuilder] = {}
         self.internal_topics: dict[str, int | None] = {}
-        """Repartition topics without the application's prefix, with the number of partitions if it is given."""
+        """Repartition topics, without the application's prefix, and the number of partitions that they were given."""
         self.global_stores: dict[str, str] = {}
-        """Store to the processor that fills it."""
+        """The processor that fills each global store."""
         self.copartitioned: list[tuple[str, frozenset[str]]] = []
-        """Steps that join or cogroup, with the sources that must have as many partitions as each other."""
+        """Steps that join or cogroup, with the sources that must have the same number of partitions."""
         self._store_users: dict[str, list[str]] = {}
 
     # -- the Processor API ------------------------------------------------------------------------------------------
@@ -64,7 +64,9 @@ class Topology:
             raise TopologyError(f"source '{name}': expected at least one topic, got none")
         patterns = [topic for topic in topics if isinstance(topic, re.Pattern)]
         if patterns and len(topics) > 1:
-            raise TopologyError(f"source '{name}': expected topics or one pattern, got {len(topics)} with a pattern")
+            raise TopologyError(
+                f"source '{name}': expected either topics or one pattern, got a pattern and {len(topics) - 1} more"
+            )
         names = tuple(
             check_name(topic, f"source '{name}', topic") for topic in topics if not isinstance(topic, re.Pattern)
         )
@@ -85,7 +87,7 @@ class Topology:
     def add_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Topology:
         """Add a processor; `supplier()` makes one for each task.
 
-        A supplier may have `stores`, a method that gives the builders of the stores it uses.
+        A supplier may have a method `stores` that returns the builders of the stores it uses.
         """
         check_supplier(supplier, f"processor '{name}'")
         self._add_processor(ProcessorNode(name, parents, supplier=supplier))
@@ -93,7 +95,7 @@ class Topology:
         return self
 
     def add_state_store(self, builder: StoreBuilder, *processors: str) -> Topology:
-        """Add a store and connect it to processors; adding an equal builder again only connects."""
+        """Add a store and connect it to processors; adding an equal builder again only connects it."""
         if not isinstance(builder, StoreBuilder):
             raise TopologyError(
                 f"add_state_store: expected a builder such as Stores.key_value(...), got {type(builder).__name__}"
@@ -101,8 +103,8 @@ class Topology:
         known = self.stores.get(builder.name)
         if known is not None and known != builder:
             raise TopologyError(
-                f"store '{builder.name}' is there already, with other settings ({known.kind}, {dict(known.options)}). "
-                "Give the stores different names"
+                f"there is already a store '{builder.name}' with other settings ({known.kind}, {dict(known.options)}). "
+                "Give each store its own name"
             )
         self.stores.setdefault(builder.name, builder)
         self._store_users.setdefault(builder.name, [])
@@ -186,7 +188,7 @@ class Topology:
         return self
 
     def add_step_store(self, builder: StoreBuilder, *steps: str) -> Topology:
-        """Add the store of a step of the DSL: no other step may have one of that name."""
+        """Add the store of a step of the DSL: no other step may have a store of this name."""
         known = self.stores.get(builder.name)
         if known is not None and known is not builder:
             users = ", ".join(f"'{user}'" for user in self._store_users[builder.name]) or "no step"
@@ -197,12 +199,12 @@ class Topology:
         return self.add_state_store(builder, *steps)
 
     def connect_supplied_stores(self, name: str, supplier: Any) -> None:
-        """Add the stores that a supplier brings along."""
+        """Add the stores that a supplier has in its `stores`."""
         stores = getattr(supplier, "stores", None)
         for builder in (stores() if callable(stores) else stores) or ():
             self.add_state_store(builder, name)
 
-    # -- what there is ----------------------------------------------------------------------------------------------
+    # -- look-ups ----------------------------------------------------------------------------------------------
 
     def nodes_of(self, sub: SubTopology | None = None) -> list[Node]:
         """Return the nodes of a sub-topology, or all of them: parents before children."""
@@ -258,7 +260,7 @@ class Topology:
     def _new_name(self, name: str, what: str) -> None:
         check_step_name(name, what)
         if name in self.nodes:
-            raise TopologyError(f"{what} '{name}': there is already a step of that name. Give each step its own name")
+            raise TopologyError(f"{what} '{name}': there is already a step with this name. Give each step its own name")
 
     def _add_processor(self, node: ProcessorNode) -> None:
         self._new_name(node.name, "processor")
@@ -277,7 +279,7 @@ class Topology:
             above = self.nodes.get(parent)
             if above is None:
                 raise TopologyError(
-                    f"{what} '{node.name}': there is no step '{parent}' to be its parent. Add parents first "
+                    f"{what} '{node.name}': there is no step '{parent}'. Add a step's parents before it "
                     f"(known steps: {', '.join(self.nodes) or 'none'})"
                 )
             if isinstance(above, SinkNode):

@@ -1,4 +1,7 @@
-"""Checks of a topology as a whole: who reads which topic, who writes it, in how many partitions."""
+"""Checks of a topology as a whole: who reads which topic, who writes it, in how many partitions.
+
+Tests: `tests/topology/test_bad_topologies.py`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def check_join_partitions(
         if len(set(given.values())) > 1:
             said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(given.items()))
             raise TopologyError(
-                f"step '{step}': the sides of a join need as many partitions as each other, but {said}. "
+                f"step '{step}': the sides of a join must have the same number of partitions, but {said}. "
                 "Give both repartitions the same number"
             )
 

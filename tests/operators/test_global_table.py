@@ -341,7 +341,7 @@ def test_lookup_key_must_be_a_function() -> None:
 
 def test_there_is_no_outer_join() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="join and left_join only"):
+    with pytest.raises(TopologyError, match="a stream joins a table with join or left_join only"):
         builder.stream("left").outer_join(builder.global_table("global"), plus)  # type: ignore[arg-type]
 
 

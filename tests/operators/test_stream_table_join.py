@@ -339,7 +339,7 @@ def test_both_sides_are_one_sub_topology() -> None:
 
 def test_stream_and_table_have_no_outer_join() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="a stream and a table have join and left_join only"):
+    with pytest.raises(TopologyError, match="a stream joins a table with join or left_join only"):
         builder.stream("left").outer_join(builder.table("right"), plus)  # type: ignore[arg-type]
 
 

@@ -109,7 +109,7 @@ OTHERS: dict[str, tuple[str, Call]] = {
     "table of several topics": ("table, topic: expected a name", lambda b: b.table(["a", "b"])),
     "global table of a pattern": ("global_table, topic: expected a name", lambda b: b.global_table(re.compile("a"))),
     "sink topic": ("to, topic: expected a name", lambda b: records(b).to(5)),
-    "branches": ("split: expected predicates by the name of their branch", lambda b: records(b).split([yes])),
+    "branches": ("split: expected a dict of predicates by branch", lambda b: records(b).split([yes])),
     "no branches": ("split: expected at least one branch", lambda b: records(b).split({})),
     "default twice": ("split: the default branch needs a name", lambda b: records(b).split({"a": yes}, default="a")),
     "partitions": ("repartition, partitions: expected a whole number", lambda b: records(b).repartition(partitions=0)),
@@ -205,9 +205,13 @@ def test_wrong_serde_of_the_other_side() -> None:
 
 def test_wrong_settings_of_a_source() -> None:
     topology: Any = Topology()
-    with pytest.raises(TopologyError, match="source 's': offset_reset is one of earliest, latest, none, got 'first'"):
+    with pytest.raises(
+        TopologyError, match="source 's': offset_reset must be one of earliest, latest, none, got 'first'"
+    ):
         topology.add_source("s", "in", offset_reset="first")
-    with pytest.raises(TopologyError, match="global_table: offset_reset is one of earliest, latest, none, got 'first'"):
+    with pytest.raises(
+        TopologyError, match="global_table: offset_reset must be one of earliest, latest, none, got 'first'"
+    ):
         StreamsBuilder().global_table("in", offset_reset="first")
     with pytest.raises(TopologyError, match="source 's', timestamp_extractor: expected a function, got int"):
         topology.add_source("s", "in", timestamp_extractor=5)

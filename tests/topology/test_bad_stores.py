@@ -13,9 +13,9 @@ from tests.topology.refusals import refused
 
 def test_duplicate_store_with_other_settings() -> None:
     topology = Topology().add_state_store(Stores.key_value("kept", String, String))
-    with refused("store 'kept' is there already, with other settings", "Give the stores different names"):
+    with refused("there is already a store 'kept' with other settings", "Give each store its own name"):
         topology.add_state_store(Stores.key_value("kept", String, Long))
-    with refused("store 'kept' is there already, with other settings"):
+    with refused("there is already a store 'kept' with other settings"):
         topology.add_state_store(Stores.session("kept", String, String, retention=1000))
 
 

@@ -38,12 +38,12 @@ from tests.topology.refusals import refused
 
 def test_unknown_parent() -> None:
     topology = Topology().add_source("source", "in")
-    with refused("processor 'p'", "no step 'sorce' to be its parent", "Add parents first", "known steps: source"):
+    with refused("processor 'p'", "there is no step 'sorce'", "Add a step's parents before it", "known steps: source"):
         topology.add_processor("p", Forward, "sorce")
 
 
 def test_unknown_parent_of_a_sink() -> None:
-    with refused("sink 'out'", "no step 'p' to be its parent", "known steps: none"):
+    with refused("sink 'out'", "there is no step 'p'", "known steps: none"):
         Topology().add_sink("out", "out-topic", "p")
 
 
@@ -84,14 +84,14 @@ def test_no_source_in_the_processor_api() -> None:
 
 def test_duplicate_name() -> None:
     topology = Topology().add_source("in", "in")
-    with refused("processor 'in'", "already a step of that name", "Give each step its own name"):
+    with refused("processor 'in'", "already a step with this name", "Give each step its own name"):
         topology.add_processor("in", Forward, "in")
 
 
 def test_duplicate_name_in_the_dsl() -> None:
     builder = StreamsBuilder()
     stream(builder, "in").filter(yes, name="step").map_values(same, name="step")
-    with refused("processor 'step'", "already a step of that name", "Give each step its own name"):
+    with refused("processor 'step'", "already a step with this name", "Give each step its own name"):
         builder.build()
 
 
@@ -124,7 +124,7 @@ def test_pattern_that_matches_a_topic() -> None:
 
 
 def test_pattern_beside_topics() -> None:
-    with refused("source 'one'", "expected topics or one pattern"):
+    with refused("source 'one'", "expected either topics or one pattern"):
         Topology().add_source("one", "in", re.compile("out.*"))
 
 
@@ -271,7 +271,7 @@ def test_join_with_what_is_for_other_joins() -> None:
         stream(b, "a").join(table(b, "b"), both, window=JoinWindows(5))
     with refused("key= is for global tables"):
         stream(b, "c").join(table(b, "d"), both, key=to_value)
-    with refused("a stream and a table have join and left_join only"):
+    with refused("a stream joins a table with join or left_join only"):
         stream(b, "e").outer_join(b.table("f"), both)
     with refused("GlobalKTable needs key=f(key, value)"):
         stream(b, "g").join(b.global_table("h"), both)
