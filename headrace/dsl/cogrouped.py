@@ -14,9 +14,9 @@ from headrace.dsl.table_steps import AggregateTable, CogroupTable
 from headrace.dsl.windowed import session_serde, window_operator, windowed_serde
 from headrace.errors import TopologyError
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.getters import Getter, SessionStoreGetter, StoreGetter, WindowStoreGetter
 from headrace.operators.session_aggregate import SessionAggregate
 from headrace.operators.table import TablePassThrough
+from headrace.operators.value_getters import Getter, SessionStoreGetter, StoreGetter, WindowStoreGetter
 from headrace.operators.window_definitions import (
     HoppingWindows,
     SessionWindows,

@@ -12,7 +12,7 @@ from headrace.dsl.repartitions import add_internal_source
 from headrace.dsl.stream import write_source_table
 from headrace.dsl.table_steps import SourceTable
 from headrace.errors import TopologyError
-from headrace.operators.foreign_key import (
+from headrace.operators.foreign_key_join import (
     AnswerSubscribers,
     AnswerSubscription,
     KeepSubscription,

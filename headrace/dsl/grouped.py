@@ -13,7 +13,7 @@ from headrace.dsl.table import KTable
 from headrace.dsl.table_steps import AggregateTable
 from headrace.errors import TopologyError
 from headrace.operators.aggregate import Aggregate, Count
-from headrace.operators.getters import Getter, StoreGetter
+from headrace.operators.value_getters import Getter, StoreGetter
 from headrace.operators.window_definitions import (
     HoppingWindows,
     SessionWindows,

@@ -13,11 +13,11 @@ from headrace.dsl.materialized import Materialized, materialized
 from headrace.dsl.stream import KStream
 from headrace.dsl.table_steps import JoinTable, MappedTable, SuppressTable, TableStep
 from headrace.errors import TopologyError
-from headrace.operators.getters import Getter, JoinGetter, StoreGetter
 from headrace.operators.suppress import UNBOUNDED, Suppress, Suppressed
 from headrace.operators.table import TableFilter, TableMapValues, ToStream
 from headrace.operators.table_aggregate import Regroup
 from headrace.operators.table_join import TableJoinMerge, TableTableJoinSide
+from headrace.operators.value_getters import Getter, JoinGetter, StoreGetter
 from headrace.serdes import Serde
 from headrace.state.builders import suppress_buffer
 from headrace.topology.arguments import check_function, check_name, check_optional_function, check_serdes

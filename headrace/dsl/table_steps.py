@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from headrace.operators.getters import Getter, JoinGetter, MappedGetter, StoreGetter, SuppressGetter
+from headrace.operators.value_getters import Getter, JoinGetter, MappedGetter, StoreGetter, SuppressGetter
 from headrace.state.builders import StoreBuilder
 
 

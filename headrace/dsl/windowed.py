@@ -10,9 +10,9 @@ from headrace.dsl.grouped import GroupedStream
 from headrace.dsl.materialized import Materialized, materialized
 from headrace.dsl.table import KTable
 from headrace.errors import TopologyError
-from headrace.operators.getters import SessionStoreGetter, WindowStoreGetter
 from headrace.operators.session_aggregate import SessionAggregate
 from headrace.operators.sliding_aggregate import SlidingAggregate
+from headrace.operators.value_getters import SessionStoreGetter, WindowStoreGetter
 from headrace.operators.window_definitions import (
     EmitStrategy,
     SessionWindows,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.operators.getters import Getter
 from headrace.operators.table import bind_keep
+from headrace.operators.value_getters import Getter
 from headrace.topology.nodes import Process, StepContext
 
 

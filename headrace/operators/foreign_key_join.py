@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headrace.operators.getters import Getter
+from headrace.operators.value_getters import Getter
 from headrace.records import Headers
 from headrace.serdes import Serde
 from headrace.topology.nodes import Process, StepContext
