@@ -16,7 +16,7 @@ from headrace.errors import TopologyError
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.session_aggregate import SessionAggregate
 from headrace.operators.table import TablePassThrough
-from headrace.operators.value_getters import Getter, SessionStoreGetter, StoreGetter, WindowStoreGetter
+from headrace.operators.value_getters import Getter, StoreGetter
 from headrace.operators.window_definitions import (
     HoppingWindows,
     SessionWindows,
@@ -163,9 +163,9 @@ class CogroupedStream(Generic[K, A]):
             return keep.key_value(store), StoreGetter(store), keep.key_serde, None
         if isinstance(windows, SessionWindows):
             builder = keep.session(store, windows.retention, False)
-            return builder, SessionStoreGetter(store), session_serde(keep.key_serde), windows.gap + windows.grace
+            return builder, StoreGetter(store), session_serde(keep.key_serde), windows.gap + windows.grace
         builder = keep.window(store, windows.size, windows.retention, False)
-        return builder, WindowStoreGetter(store), windowed_serde(keep.key_serde, windows.size), windows.grace
+        return builder, StoreGetter(store), windowed_serde(keep.key_serde, windows.size), windows.grace
 
     def _operator(
         self, store: str, initializer: Callable[[], Any], aggregator: Any, merger: Any

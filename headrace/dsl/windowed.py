@@ -12,7 +12,7 @@ from headrace.dsl.table import KTable
 from headrace.errors import TopologyError
 from headrace.operators.session_aggregate import SessionAggregate
 from headrace.operators.sliding_aggregate import SlidingAggregate
-from headrace.operators.value_getters import SessionStoreGetter, WindowStoreGetter
+from headrace.operators.value_getters import StoreGetter
 from headrace.operators.window_definitions import (
     EmitStrategy,
     SessionWindows,
@@ -153,7 +153,7 @@ class TimeWindowedStream(Generic[K, V]):
             step,
             keep,
             keep.window(store, self.windows.size, self.windows.retention, self.on_close),
-            WindowStoreGetter(store),
+            StoreGetter(store),
             lambda send_old: window_operator(store, self.windows, initializer, aggregator, self.on_close, send_old),
             key_serde=windowed_serde(keep.key_serde, self.windows.size),
             grace=self.windows.grace,
@@ -294,7 +294,7 @@ class SessionWindowedStream(Generic[K, V]):
             step,
             keep,
             keep.session(store, self.windows.retention, self.on_close),
-            SessionStoreGetter(store),
+            StoreGetter(store),
             lambda send_old: SessionAggregate(
                 store, self.windows, initializer, aggregator, merger, self.on_close, send_old
             ),
