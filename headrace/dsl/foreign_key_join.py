@@ -13,13 +13,15 @@ from headrace.dsl.stream import write_source_table
 from headrace.dsl.table_steps import SourceTable
 from headrace.errors import TopologyError
 from headrace.operators.foreign_key_join import (
-    AnswerSubscribers,
-    AnswerSubscription,
-    KeepSubscription,
-    ResolveResponse,
+    ForeignTableJoin,
+    ResponseJoin,
+    SubscriptionJoin,
+    SubscriptionReceive,
+    SubscriptionSend,
+)
+from headrace.operators.foreign_key_messages import (
     ResponseSerde,
     StoredSubscriptionSerde,
-    Subscribe,
     SubscriptionSerde,
     response_partition,
 )
@@ -81,18 +83,18 @@ def join(
 
     def write_left(topology: Topology, parents: tuple[str, ...]) -> None:
         topology.internal_topics.update({subscription_topic: None, response_topic: None})
-        operator = Subscribe(_key_first(foreign_key), foreign, left_values, is_left_join)
+        operator = SubscriptionSend(_key_first(foreign_key), foreign, left_values, is_left_join)
         topology.add_operator(subscribe, operator, *parents)
         topology.add_sink(
             subscription_sink, subscription_topic, subscribe, key_serde=foreign, value_serde=subscriptions
         )
         add_internal_source(topology, subscription_source, subscription_topic, foreign, subscriptions)
-        topology.add_operator(keep_step, KeepSubscription(subscription_store, foreign, primary), subscription_source)
+        topology.add_operator(keep_step, SubscriptionReceive(subscription_store, foreign, primary), subscription_source)
         topology.add_step_store(subscription_builder, keep_step)
-        topology.add_operator(answer, AnswerSubscription(right_getter), keep_step, stores=right_getter.stores)
+        topology.add_operator(answer, SubscriptionJoin(right_getter), keep_step, stores=right_getter.stores)
 
     def write_right(topology: Topology, parents: tuple[str, ...]) -> None:
-        operator = AnswerSubscribers(subscription_store, foreign, primary)
+        operator = ForeignTableJoin(subscription_store, foreign, primary)
         topology.add_operator(answer_all, operator, *parents, stores=[subscription_store])
 
     def write_response(topology: Topology, parents: tuple[str, ...]) -> None:
@@ -106,7 +108,7 @@ def join(
             partitioner=response_partition,
         )
         add_internal_source(topology, response_source, response_topic, primary, responses)
-        operator = ResolveResponse(left_getter, left_values, subscribe, joiner, is_left_join)
+        operator = ResponseJoin(left_getter, left_values, subscribe, joiner, is_left_join)
         topology.add_operator(resolve, operator, response_source, stores=left_getter.stores)
 
     def write_result(topology: Topology, parents: tuple[str, ...]) -> None:

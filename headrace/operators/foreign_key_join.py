@@ -1,67 +1,36 @@
-"""Join of two tables by a foreign key in the left one's value.
+"""Join of two tables by a foreign key in the left row.
 
-The left side sends a subscription to where the foreign key's row is; that side keeps it, and answers now and at every
-change of the row; the left side joins the answer with its current row. An answer that was asked for by an older row is
-recognised by the hash of that row and dropped.
+The left side sends a subscription to the partition of the foreign key. The right side keeps it, and answers now and
+whenever the foreign key's row changes. The left side joins an answer with its current row. An answer carries the hash
+of the row that asked for it: if the row has changed since, the answer is dropped.
 
-Two keys and a row are serialized beside the topics' own: the topics that serdes see for them end in -fk, -pk and -vh,
-as in Kafka Streams, so that no two schemas come under one subject of a registry.
+The operators have the names of Kafka Streams' processors.
 """
 
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
-
+from headrace.operators.foreign_key_messages import (
+    ANSWER_ALWAYS,
+    ANSWER_IF_FOUND,
+    DELETE,
+    DELETE_AND_ANSWER,
+    CombinedKeys,
+    Response,
+    Subscription,
+)
 from headrace.operators.value_getters import Getter
-from headrace.records import Headers
 from headrace.serdes import Serde
 from headrace.topology.nodes import Process, StepContext
 
-DELETE = 0
-DELETE_AND_ANSWER = 1
-ANSWER_IF_FOUND = 2
-ANSWER_ALWAYS = 3
-"""What a subscription asks for."""
-
-_LENGTH = struct.Struct(">I")
-
-
-class Subscription(NamedTuple):
-    """What the left side sends to the foreign key's row."""
-
-    hash: bytes | None
-    instruction: int
-    primary_key: Any
-    partition: int
-
-
-class Response(NamedTuple):
-    """What the right side answers to the left row."""
-
-    hash: bytes | None
-    foreign_value: Any
-    partition: int
-
-
-def response_partition(topic: str, key: Any, response: Response, partitions: int) -> int:
-    """Send an answer to the partition that asked."""
-    return response.partition
-
-
-def combined_key(foreign: bytes, primary: bytes) -> bytes:
-    """Put both keys together so that the subscriptions of a foreign key stand side by side, as in Kafka Streams."""
-    return _LENGTH.pack(len(foreign)) + foreign + primary
-
 
 @dataclass(frozen=True)
-class Subscribe:
-    """On an update of the left table: subscribe to the new foreign key, unsubscribe from the old."""
+class SubscriptionSend:
+    """On an update of the left table: subscribe to the new foreign key, unsubscribe from the old one."""
 
     foreign_key: Callable[[Any, Any], Any]
     """Called with (key, value)."""
@@ -84,40 +53,36 @@ class Subscribe:
                 new_foreign = None if new is None else extract(key, new)
                 old_foreign = None if old is None else extract(key, old)
                 row = None if new is None else hash_of(new)
-                changed = (
-                    new_foreign is None
-                    or old_foreign is None
-                    or encode_foreign(new_foreign) != encode_foreign(old_foreign)
+                moves = (
+                    old_foreign is not None
+                    and new_foreign is not None
+                    and encode_foreign(new_foreign) != encode_foreign(old_foreign)
                 )
             except Exception as error:
                 return fail(error, key, new, timestamp)
-
-            def send(foreign: Any, instruction: int) -> None:
-                forward(foreign, Subscription(row, instruction, key, partition), timestamp)
-
             if is_left_join:
                 if new is None and old is None:
                     return
-                if old_foreign is not None and changed:
-                    send(old_foreign, DELETE)
-                send(new_foreign, ANSWER_ALWAYS)
+                leaves = moves or new_foreign is None
+                sent = [(old_foreign, DELETE)] if old_foreign is not None and leaves else []
+                sent.append((new_foreign, ANSWER_ALWAYS))
             elif new_foreign is None:
                 if new is not None:
                     dropped()
-                if old_foreign is not None:
-                    send(old_foreign, DELETE_AND_ANSWER)
-            elif old_foreign is not None and changed:
-                send(old_foreign, DELETE)
-                send(new_foreign, ANSWER_ALWAYS)
+                sent = [] if old_foreign is None else [(old_foreign, DELETE_AND_ANSWER)]
+            elif moves:
+                sent = [(old_foreign, DELETE), (new_foreign, ANSWER_ALWAYS)]
             else:
-                send(new_foreign, ANSWER_IF_FOUND)
+                sent = [(new_foreign, ANSWER_IF_FOUND)]
+            for foreign, instruction in sent:
+                forward(foreign, Subscription(row, instruction, key, partition), timestamp)
 
         return process
 
 
 @dataclass(frozen=True)
-class KeepSubscription:
-    """Keep a subscription beside the foreign key's row."""
+class SubscriptionReceive:
+    """Keep a subscription, or delete it, and pass it on."""
 
     store: str
     foreign_serde: Serde[Any] | None
@@ -126,17 +91,16 @@ class KeepSubscription:
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         fail, dropped, store = context.fail, context.dropped, context.store(self.store)
-        encode_foreign = context.serde(self.foreign_serde, "key").encoder(f"{self.store}-fk")
-        encode_primary = context.serde(self.primary_serde, "key").encoder(f"{self.store}-pk")
+        keys = CombinedKeys(context, self.store, self.foreign_serde, self.primary_serde)
 
         def process(foreign: Any, subscription: Subscription, timestamp: int) -> None:
             if foreign is None and subscription.instruction != ANSWER_ALWAYS:
                 return dropped()
             if foreign is not None:
                 try:
-                    place = combined_key(encode_foreign(foreign), encode_primary(subscription.primary_key))
                     kept = subscription.instruction in (ANSWER_IF_FOUND, ANSWER_ALWAYS)
-                    store.write(place, (subscription.hash, subscription.partition) if kept else None, timestamp)
+                    entry = (subscription.hash, subscription.partition) if kept else None
+                    store.write(keys.key(foreign, subscription.primary_key), entry, timestamp)
                 except Exception as error:
                     return fail(error, foreign, subscription, timestamp)
             forward(foreign, subscription, timestamp)
@@ -145,7 +109,7 @@ class KeepSubscription:
 
 
 @dataclass(frozen=True)
-class AnswerSubscription:
+class SubscriptionJoin:
     """Answer a new subscription with the foreign key's current row."""
 
     table: Getter
@@ -172,8 +136,8 @@ class AnswerSubscription:
 
 
 @dataclass(frozen=True)
-class AnswerSubscribers:
-    """On an update of the right table: answer everybody who subscribed to the row."""
+class ForeignTableJoin:
+    """On an update of the right table: answer all subscribers of the row."""
 
     store: str
     foreign_serde: Serde[Any] | None
@@ -182,17 +146,14 @@ class AnswerSubscribers:
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         fail, dropped, record, store = context.fail, context.dropped, context.record, context.store(self.store)
-        encode_foreign = context.serde(self.foreign_serde, "key").encoder(f"{self.store}-fk")
-        decode_primary = context.serde(self.primary_serde, "key").decoder(f"{self.store}-pk")
+        keys = CombinedKeys(context, self.store, self.foreign_serde, self.primary_serde)
 
         def process(foreign: Any, new: Any, old: Any, timestamp: int) -> None:
             if foreign is None or not record.is_latest:
                 return dropped()
             try:
-                prefix = combined_key(encode_foreign(foreign), b"")
-                subscribers = [
-                    (decode_primary(place[len(prefix) :]), entry[0]) for place, entry in store.prefix_scan(prefix)
-                ]
+                prefix = keys.prefix(foreign)
+                subscribers = [(keys.primary(raw, prefix), entry[0]) for raw, entry in store.prefix_scan(prefix)]
             except Exception as error:
                 return fail(error, foreign, new, timestamp)
             for primary, (row, partition) in subscribers:
@@ -202,8 +163,8 @@ class AnswerSubscribers:
 
 
 @dataclass(frozen=True)
-class ResolveResponse:
-    """Join an answer with the left table's current row, if that is the row that asked."""
+class ResponseJoin:
+    """Join an answer with the left table's current row, if it is the row that asked."""
 
     table: Getter
     value_serde: Serde[Any] | None
@@ -240,70 +201,3 @@ def _hasher(serde: Serde[Any], topic: str) -> Callable[[Any], bytes]:
         return blake(encode(value), digest_size=16).digest()
 
     return hash_of
-
-
-class SubscriptionSerde(Serde[Subscription]):
-    """Carry a subscription to the foreign key's partition."""
-
-    def __init__(self, primary: Serde[Any]) -> None:
-        self.primary = primary
-
-    def __repr__(self) -> str:
-        return f"SubscriptionSerde({self.primary!r})"
-
-    def encoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[Subscription], bytes]:
-        encode_key, pack = self.primary.encoder(f"{topic}-pk", headers), msgspec.msgpack.encode
-        return lambda sent: pack((sent.hash, sent.instruction, encode_key(sent.primary_key), sent.partition))
-
-    def decoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[bytes], Subscription]:
-        decode_key, unpack = self.primary.decoder(f"{topic}-pk", headers), msgspec.msgpack.decode
-
-        def decode(data: bytes) -> Subscription:
-            row, instruction, key, partition = unpack(data)
-            return Subscription(row, instruction, decode_key(key), partition)
-
-        return decode
-
-
-class ResponseSerde(Serde[Response]):
-    """Carry an answer back to the left table's partition."""
-
-    def __init__(self, foreign_value: Serde[Any]) -> None:
-        self.foreign_value = foreign_value
-
-    def __repr__(self) -> str:
-        return f"ResponseSerde({self.foreign_value!r})"
-
-    def encoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[Response], bytes]:
-        encode_value, pack = self.foreign_value.encoder(topic, headers), msgspec.msgpack.encode
-
-        def encode(response: Response) -> bytes:
-            row, value, partition = response
-            return pack((row, None if value is None else encode_value(value), partition))
-
-        return encode
-
-    def decoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[bytes], Response]:
-        decode_value, unpack = self.foreign_value.decoder(topic, headers), msgspec.msgpack.decode
-
-        def decode(data: bytes) -> Response:
-            row, value, partition = unpack(data)
-            return Response(row, None if value is None else decode_value(value), partition)
-
-        return decode
-
-
-class StoredSubscriptionSerde(Serde[tuple[bytes | None, int]]):
-    """Keep (hash, partition) of a subscription."""
-
-    def __init__(self) -> None:
-        pass
-
-    def __repr__(self) -> str:
-        return "StoredSubscriptionSerde()"
-
-    def encoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[Any], bytes]:
-        return msgspec.msgpack.encode
-
-    def decoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[bytes], Any]:
-        return lambda data: tuple(msgspec.msgpack.decode(data))
