@@ -21,7 +21,7 @@ class TableTableJoinSide:
 
     other: Getter
     joiner: Callable[[Any, Any, Any], Any]
-    """Called with (key, this side's value, the other's)."""
+    """Called with (key, this side's value, the other side's)."""
     needs_this: bool
     """Whether a result needs a value of this side."""
     needs_other: bool
