@@ -1,4 +1,7 @@
-"""Record caches: of the updates of a key, one per commit goes on, with the value before the first."""
+"""Record caches: of the updates of a key, one per commit goes on, with the value before the first.
+
+Tests task/caching.py together with the operators that write to it.
+"""
 
 import random
 from typing import Any

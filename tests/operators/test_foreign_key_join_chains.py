@@ -1,4 +1,7 @@
-"""Foreign-key joins among other steps: views, aggregates, further joins, caches, versions, serdes."""
+"""Foreign-key joins among other steps: views, aggregates, further joins, caches, versions, serdes.
+
+Tests foreign_key_join.py and foreign_key_messages.py, as does test_foreign_key_join.py.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Joins of cached tables: updates of a key between two commits go on as one; a delete of nothing goes nowhere."""
+"""Joins of cached tables: updates of a key between two commits go on as one; a delete of nothing goes nowhere.
+
+Tests table_join.py.
+"""
 
 import pytest
 

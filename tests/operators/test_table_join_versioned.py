@@ -1,4 +1,7 @@
-"""Joins of versioned tables: an update that is older than its row's latest is kept, but does not reach the join."""
+"""Joins of versioned tables: an update that is older than its row's latest is kept, but does not reach the join.
+
+Tests table_join.py.
+"""
 
 from headrace import Materialized, StreamsBuilder, Topology
 from tests.operators.join_piping import check, every_kind, plus

@@ -1,4 +1,7 @@
-"""Joins of tables that are not read from a topic: filtered, mapped, aggregated, windowed, suppressed, self-joined."""
+"""Joins of tables that are not read from a topic: filtered, mapped, aggregated, windowed, suppressed, self-joined.
+
+Tests table_join.py and value_getters.py.
+"""
 
 import pytest
 
