@@ -88,7 +88,7 @@ def test_right_rows_that_come_after_the_left_ones(kind: str, kept: dict[str, str
     )
 
 
-def test_update_of_a_right_row_reaches_everyone_who_names_it_in_the_order_of_their_keys() -> None:
+def test_update_of_a_right_row_goes_to_all_left_rows_that_name_it_in_key_order() -> None:
     check(
         joined("join"),
         """
@@ -155,7 +155,7 @@ def test_delete_of_an_absent_row_is_not_passed_on(kind: str) -> None:
 
 
 @inner_and_left
-def test_deleted_row_hears_no_more_of_the_right_one(kind: str) -> None:
+def test_deleted_row_gets_no_more_updates_of_its_right_row(kind: str) -> None:
     check(
         joined(kind),
         """
@@ -203,7 +203,7 @@ def test_row_without_a_match_after_its_foreign_key_changed(kind: str, kept: dict
 
 
 @inner_and_left
-def test_row_hears_of_the_right_row_it_names_now_and_no_more_of_the_one_before(kind: str) -> None:
+def test_row_gets_updates_only_of_the_right_row_that_it_names_now(kind: str) -> None:
     check(
         joined(kind),
         """

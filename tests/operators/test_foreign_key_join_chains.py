@@ -242,11 +242,11 @@ def test_result_without_a_name_is_not_cached() -> None:
 
 
 def updates(builder: StreamsBuilder, topic: str) -> KTable[str, str]:
-    """Take the words of a record as that many updates, all within one commit."""
+    """Make an update of each word of a record, all within one commit."""
     return builder.stream(topic).flat_map_values(lambda value: value.split("_")).to_table(store=f"{topic}-rows")
 
 
-def test_last_of_several_updates_asks_and_answers() -> None:
+def test_only_the_last_of_several_updates_subscribes_and_answers() -> None:
     builder = StreamsBuilder()
     updates(builder, "left").join(updates(builder, "right"), plus, foreign_key=after_bar).to_stream().to("out")
 

@@ -1,4 +1,4 @@
-"""Join of a stream with a table: each record is joined with the row of its key as it is when the record comes.
+"""Join of a stream with a table: each record is joined with the row that its key has when the record comes.
 
 Tests stream_table_join.py, as do the modules test_stream_table_join_*.py and test_global_table.py.
 """

@@ -143,7 +143,7 @@ def test_delete_of_an_absent_row_goes_on_when_the_other_side_has_one() -> None:
     )
 
 
-def test_delete_of_the_left_row_of_a_left_join_goes_on_as_long_as_there_is_anything() -> None:
+def test_delete_of_the_left_row_of_a_left_join_goes_on_if_either_row_exists() -> None:
     check(
         joined("left_join"),
         """
@@ -224,7 +224,7 @@ def test_store_keeps_the_time_of_the_result() -> None:
 
 
 def changes(kind: str) -> Topology:
-    """Log what a regrouping sees of the join: `+` what is added, `-` what is taken away."""
+    """Log the updates that a regrouping gets from the join: `+` for an added row, `-` for a removed one."""
     builder = StreamsBuilder()
     table = getattr(builder.table("left"), kind)(builder.table("right"), plus)
     table.group_by(lambda key, value: (key, f"({value})")).aggregate(

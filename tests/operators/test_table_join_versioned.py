@@ -106,7 +106,7 @@ def test_update_of_the_same_time_is_the_latest() -> None:
     )
 
 
-def test_update_beyond_the_history_reaches_nobody() -> None:
+def test_update_older_than_the_history_does_not_reach_the_join() -> None:
     builder = StreamsBuilder()
     left = builder.table("left", store=versioned("left", 10))
     left.outer_join(builder.table("right"), plus).to_stream().to("out")
@@ -197,7 +197,7 @@ def test_table_joined_with_itself() -> None:
     )
 
 
-def test_an_older_version_is_the_latest_again_after_a_delete_at_the_latest_one_s_own_time() -> None:
+def test_older_version_is_the_latest_again_after_a_delete_at_the_time_of_the_latest() -> None:
     check(
         joined("outer_join", "left"),
         """
