@@ -15,7 +15,7 @@ from headrace.dsl.table_steps import JoinTable, MappedTable, SuppressTable, Tabl
 from headrace.errors import TopologyError
 from headrace.operators.suppress import UNBOUNDED, Suppress, Suppressed
 from headrace.operators.table import TableFilter, TableMapValues, ToStream
-from headrace.operators.table_aggregate import Regroup
+from headrace.operators.table_aggregate import Regrouping
 from headrace.operators.table_join import TableJoinMerge, TableTableJoinSide
 from headrace.operators.value_getters import Getter, JoinGetter, StoreGetter
 from headrace.serdes import Serde
@@ -235,7 +235,7 @@ class KTable(Generic[K, V]):
         step = self.graph.new_name("KTABLE-SELECT-", name)
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
-            topology.add_operator(step, Regroup(mapper), *parents)
+            topology.add_operator(step, Regrouping(mapper), *parents)
 
         node = self.graph.add(GraphNode(step, write), self.node)
         self.step.enable_old_values(True)

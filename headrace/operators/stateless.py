@@ -213,7 +213,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class DropNullKeys:
+class NullKeyFilter:
     """Drop records with a null key: they cannot be repartitioned by key."""
 
     emits_changes = False

@@ -18,7 +18,7 @@ _NEW, _OLD = 1, 2
 
 
 @dataclass(frozen=True)
-class Regroup:
+class Regrouping:
     """Send an update to its group: one record (new, old) if the row stays in its group, else one for each group.
 
     A row belongs to no group if the mapper returns None, a None key or a None value for it.
