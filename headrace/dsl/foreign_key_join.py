@@ -20,14 +20,16 @@ from headrace.dsl.materialized import Materialized, always_materialized
 from headrace.dsl.repartitions import add_internal_source
 from headrace.dsl.table_steps import SourceTable
 from headrace.errors import TopologyError
-from headrace.operators.foreign_key import (
-    AnswerSubscribers,
-    AnswerSubscription,
-    KeepSubscription,
-    ResolveResponse,
+from headrace.operators.foreign_key_join import (
+    ForeignTableJoin,
+    ResponseJoin,
+    SubscriptionJoin,
+    SubscriptionReceive,
+    SubscriptionSend,
+)
+from headrace.operators.foreign_key_messages import (
     ResponseSerde,
     StoredSubscriptionSerde,
-    Subscribe,
     SubscriptionSerde,
     response_partition,
 )
@@ -141,23 +143,23 @@ class _Steps:
         """Write the steps from a left row to its subscription, and to the answer it gets at once."""
         names, foreign, serde = self._names, self._foreign, self._subscriptions
         topology.internal_topics.update({names.subscription_topic: None, names.response_topic: None})
-        subscribe = Subscribe(self._foreign_key, foreign, self._left_values, self._is_left_join)
+        subscribe = SubscriptionSend(self._foreign_key, foreign, self._left_values, self._is_left_join)
         topology.add_operator(names.subscribe, subscribe, *parents)
         topology.add_sink(
             names.subscription_sink, names.subscription_topic, names.subscribe, key_serde=foreign, value_serde=serde
         )
         add_internal_source(topology, names.subscription_source, names.subscription_topic, foreign, serde)
-        keep = KeepSubscription(names.subscription_store, foreign, self._primary)
+        keep = SubscriptionReceive(names.subscription_store, foreign, self._primary)
         topology.add_operator(names.keep, keep, names.subscription_source)
         store = Stores.key_value(names.subscription_store, Bytes, StoredSubscriptionSerde(), timestamped=True)
         topology.add_step_store(store, names.keep)
-        answer = AnswerSubscription(self._right_rows)
+        answer = SubscriptionJoin(self._right_rows)
         topology.add_operator(names.answer, answer, names.keep, stores=self._right_rows.stores)
 
     def write_right_changes(self, topology: Topology, parents: tuple[str, ...]) -> None:
         """Write the step that answers all subscribers of a right row when it changes."""
         store = self._names.subscription_store
-        answer_all = AnswerSubscribers(store, self._foreign, self._primary)
+        answer_all = ForeignTableJoin(store, self._foreign, self._primary)
         topology.add_operator(self._names.answer_all, answer_all, *parents, stores=[store])
 
     def write_responses(self, topology: Topology, parents: tuple[str, ...]) -> None:
@@ -172,7 +174,7 @@ class _Steps:
             partitioner=response_partition,
         )
         add_internal_source(topology, names.response_source, names.response_topic, self._primary, self._responses)
-        resolve = ResolveResponse(self._left_rows, self._left_values, names.subscribe, self._joiner, self._is_left_join)
+        resolve = ResponseJoin(self._left_rows, self._left_values, names.subscribe, self._joiner, self._is_left_join)
         topology.add_operator(names.resolve, resolve, names.response_source, stores=self._left_rows.stores)
 
 

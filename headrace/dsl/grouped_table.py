@@ -14,8 +14,8 @@ from headrace.dsl.graph import Graph, GraphNode
 from headrace.dsl.materialized import Materialized, always_materialized
 from headrace.dsl.repartitions import table_repartition_node
 from headrace.dsl.table_steps import AggregateTable
-from headrace.operators.getters import StoreGetter
 from headrace.operators.table_aggregate import ChangeSerde, TableAggregate
+from headrace.operators.value_getters import StoreGetter
 from headrace.serdes import Long, Serde
 from headrace.serdes.incomplete import IncompleteSerde
 from headrace.topology.argument_checks import check_function

@@ -15,7 +15,7 @@ from headrace.dsl.repartitions import repartition_node
 from headrace.errors import TopologyError
 from headrace.operators.stateless import PassThrough
 from headrace.operators.stream_join import JoinSide, JoinWindow
-from headrace.operators.table_join import StreamTableJoin
+from headrace.operators.stream_table_join import StreamTableJoin
 from headrace.operators.window_definitions import JoinWindows
 from headrace.serdes import Serde
 from headrace.state.builders import StoreBuilder, Stores, unmatched_store

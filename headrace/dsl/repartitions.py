@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.dsl.graph import Graph, GraphNode
-from headrace.operators.stateless import DropNullKeys, PassThrough
+from headrace.operators.stateless import NullKeyFilter, PassThrough
 from headrace.serdes import Serde
 from headrace.topology.names import names_repartition_steps
 from headrace.topology.timestamps import FailOnInvalidTimestamp
@@ -35,7 +35,7 @@ def repartition_node(
 
     def write(topology: Topology, parents: tuple[str, ...]) -> None:
         topology.internal_topics[topic] = partitions
-        topology.add_operator(keys, PassThrough() if node.leads_to_null_keys() else DropNullKeys(), *parents)
+        topology.add_operator(keys, PassThrough() if node.leads_to_null_keys() else NullKeyFilter(), *parents)
         topology.add_sink(sink, topic, keys, key_serde=key_serde, value_serde=value_serde, partitioner=partitioner)
         add_internal_source(topology, source, topic, key_serde, value_serde)
 

@@ -15,11 +15,11 @@ from headrace.dsl.graph import Graph, GraphNode, find_grace
 from headrace.dsl.materialized import Materialized, materialized
 from headrace.dsl.table_steps import JoinTable, MappedTable, SuppressTable, TableStep
 from headrace.errors import TopologyError
-from headrace.operators.getters import Getter, JoinGetter, StoreGetter
 from headrace.operators.suppress import UNBOUNDED, Suppress, Suppressed
 from headrace.operators.table import TableFilter, TableMapValues, ToStream
-from headrace.operators.table_aggregate import Regroup
+from headrace.operators.table_aggregate import Regrouping
 from headrace.operators.table_join import TableJoinMerge, TableTableJoinSide
+from headrace.operators.value_getters import Getter, JoinGetter, StoreGetter
 from headrace.serdes import Serde
 from headrace.state.builders import suppress_buffer
 from headrace.topology.argument_checks import check_function, check_name, check_optional_function, check_serdes
@@ -236,7 +236,7 @@ class KTable(Generic[K, V]):
         step = self.graph.new_name("KTABLE-SELECT-", name)
 
         def write(topology: Topology, parents: tuple[str, ...]) -> None:
-            topology.add_operator(step, Regroup(mapper), *parents)
+            topology.add_operator(step, Regrouping(mapper), *parents)
 
         node = self.graph.add(GraphNode(step, write), self.node)
         self.step.enable_old_values(True)

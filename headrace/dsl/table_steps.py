@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from headrace.operators.getters import Getter, JoinGetter, MappedGetter, StoreGetter, SuppressGetter
 from headrace.operators.table import TableSource
+from headrace.operators.value_getters import Getter, JoinGetter, MappedGetter, StoreGetter, SuppressGetter
 from headrace.state.builders import StoreBuilder
 from headrace.topology.topology import Topology
 

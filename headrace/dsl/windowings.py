@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from headrace.dsl.materialized import Materialized
 from headrace.errors import TopologyError
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.getters import Getter, SessionStoreGetter, StoreGetter, WindowStoreGetter
 from headrace.operators.session_aggregate import SessionAggregate
 from headrace.operators.sliding_aggregate import SlidingAggregate
+from headrace.operators.value_getters import Getter, StoreGetter
 from headrace.operators.window_definitions import (
     HoppingWindows,
     SessionWindows,
@@ -105,7 +105,7 @@ class TimeWindowing:
         return keep.window(name, self.windows.size, self.windows.retention, self.on_close)
 
     def getter(self, store: str) -> Getter:
-        return WindowStoreGetter(store)
+        return StoreGetter(store)
 
     def key_serde(self, keep: Materialized) -> Serde[Any]:
         inner, size = keep.key_serde, self.windows.size
@@ -135,7 +135,7 @@ class SessionWindowing:
         return keep.session(name, self.windows.retention, self.on_close)
 
     def getter(self, store: str) -> Getter:
-        return SessionStoreGetter(store)
+        return StoreGetter(store)
 
     def key_serde(self, keep: Materialized) -> Serde[Any]:
         inner = keep.key_serde

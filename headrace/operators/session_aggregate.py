@@ -1,4 +1,7 @@
-"""count, reduce and aggregate over sessions."""
+"""count, reduce and aggregate over sessions.
+
+The functions are closures, made by one method each; `windowed_aggregate` says why.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.operators.emit_on_close import Emit, bind_emission, session_results
 from headrace.operators.window_definitions import SessionWindows
 from headrace.records import Headers, Window, Windowed
 from headrace.topology.nodes import Process, StepContext
@@ -17,8 +21,8 @@ _NO_HEADERS: Headers = []
 class SessionAggregate:
     """Fold the values of a key's session, and merge the sessions that a record connects.
 
-    A null key is dropped; a null value is folded in, as in Kafka Streams. A merged session that ended more than gap and
-    grace before stream time is dropped. The timestamp of a result is the session's end.
+    A record with a null key is dropped; a null value is folded in, as in Kafka Streams. A record is dropped as late if
+    its session, merged, ends more than gap and grace before stream time. A result has the session's end as timestamp.
     """
 
     store: str
@@ -33,44 +37,20 @@ class SessionAggregate:
     emits_changes = True
 
     def bind(self, context: StepContext, forward: Process) -> Process:
-        store, record, fail, dropped = context.store(self.store), context.record, context.fail, context.dropped
-        gap, grace, emit_on_close = self.windows.gap, self.windows.grace, self.emit_on_close
-        initializer, aggregator, merger, send_old = self.initializer, self.aggregator, self.merger, self.send_old
-        cache = None if emit_on_close else context.cache(self.store, forward, send_old)
-        hold = None if cache is None else cache.put
-        if hold is not None:
-            # Kafka Streams' cache still shows sessions that its store has forgotten, and late records may join them.
-            store.keep_longer(store.retention)
+        store, fail, dropped = context.store(self.store), context.fail, context.dropped
+        gap, grace = self.windows.gap, self.windows.grace
+        initializer, aggregator, merger = self.initializer, self.aggregator, self.merger
         observed = context.cell("stream_time", -1)
-        last_close = context.cell("last_close", -1)
-        # A merger or aggregator may change its aggregate in place: then downstream needs old values of its own.
-        reads_twice = not store.value_is_exact and send_old  # else it only matters that there was one
-
-        def pass_on(raw: bytes, key: Any, start: int, end: int, new: Any, old: Any) -> None:
-            if emit_on_close:
-                return
-            windowed = Windowed(key, Window(start, end))
-            if hold is not None:
-                if store.was_overdue(end):
-                    old = None  # a cache looks for the old value in the store, which has forgotten it
-                hold(raw + end.to_bytes(8, "big") + start.to_bytes(8, "big"), windowed, new, old, end)
-                return
-            # Kafka Streams makes these records anew, without headers.
-            headers, record.headers = record.headers, _NO_HEADERS
-            try:
-                forward(windowed, new, old if send_old else None, end)
-            finally:
-                record.headers = headers
-
-        def emit_closed(close: int) -> None:
-            if last_close[0] >= close:
-                return
-            earliest = 0 if last_close[0] < 0 else last_close[0]
-            if close - 1 < 0:
-                return
-            last_close[0] = close
-            for raw, start, end, value in list(store.scan_by_time(earliest, close - 1)):
-                forward(Windowed(store.decode_key(raw), Window(start, end)), value, None, end)
+        context.cell("last_close", -1)  # checkpoints have it, whether or not the step emits on close
+        # A merger or aggregator may change its aggregate in place: then downstream needs old values of its own. If
+        # downstream wants no old values, it only matters that there was one.
+        reads_twice = not store.value_is_exact and self.send_old
+        emit_closed: Emit | None = None
+        if self.emit_on_close:
+            emit_closed = bind_emission(context, forward, _closed_ends, session_results(store))
+            pass_on, is_cached = None, False
+        else:
+            pass_on, is_cached = self._bind_pass_on(context, forward)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None:
@@ -98,13 +78,45 @@ class SessionAggregate:
                 return fail(error, key, value, timestamp)
             if end < close:
                 dropped()
-            else:
+            elif pass_on is not None:
                 for old_start, old_end, old in replaced:
                     pass_on(raw, key, old_start, old_end, None, old)
                 # A second record at the instant of a one-instant session: only a cache knows of the value before.
-                before = untouched[0][2] if hold is not None and found and not replaced else None
+                before = untouched[0][2] if is_cached and found and not replaced else None
                 pass_on(raw, key, start, end, aggregate, before)
-            if emit_on_close:
+            if emit_closed is not None:
                 emit_closed(close)
 
         return process
+
+    def _bind_pass_on(self, context: StepContext, forward: Process) -> tuple[Callable[..., None], bool]:
+        """Return the function that passes on a session's value, and whether it goes into a cache."""
+        store, record, send_old = context.store(self.store), context.record, self.send_old
+        cache = context.cache(self.store, forward, send_old)
+        if cache is None:
+
+            def pass_on(raw: bytes, key: Any, start: int, end: int, new: Any, old: Any) -> None:
+                # Kafka Streams makes these records anew, without headers.
+                headers, record.headers = record.headers, _NO_HEADERS
+                try:
+                    forward(Windowed(key, Window(start, end)), new, old if send_old else None, end)
+                finally:
+                    record.headers = headers
+
+            return pass_on, False
+
+        hold = cache.put
+        # Kafka Streams' cache still shows sessions that its store has forgotten, and late records may join them.
+        store.keep_longer(store.retention)
+
+        def put_into_cache(raw: bytes, key: Any, start: int, end: int, new: Any, old: Any) -> None:
+            if store.was_overdue(end):
+                old = None  # a cache looks for the old value in the store, which has forgotten it
+            place = raw + end.to_bytes(8, "big") + start.to_bytes(8, "big")
+            hold(place, Windowed(key, Window(start, end)), new, old, end)
+
+        return put_into_cache, True
+
+
+def _closed_ends(last_close: int, close: int) -> tuple[int, int]:
+    return max(0, last_close), close - 1

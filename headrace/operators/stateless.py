@@ -1,4 +1,4 @@
-"""Steps of a stream that keep nothing between records."""
+"""Steps of a stream without state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.topology.nodes import Process, StepContext
 
 @dataclass(frozen=True)
 class Filter:
-    """Pass on the records for which the predicate holds (or, negated, does not)."""
+    """Pass on the records for which the predicate holds, or, if negated, does not hold."""
 
     predicate: Callable[[Any, Any], Any]
     negated: bool = False
@@ -42,7 +42,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Map:
-    """Turn a record into another."""
+    """Turn a record into another one."""
 
     mapper: Callable[[Any, Any], tuple[Any, Any]]
     emits_changes = False
@@ -154,7 +154,7 @@ class FlatMapValues:
 
 @dataclass(frozen=True)
 class Peek:
-    """Call a function for its effect and pass the record on."""
+    """Call a function with a record, then pass the record on."""
 
     action: Callable[[Any, Any], Any]
     emits_changes = False
@@ -174,7 +174,7 @@ class Peek:
 
 @dataclass(frozen=True)
 class PassThrough:
-    """Pass everything on: where streams merge, or a branch begins."""
+    """Pass records on: here streams merge, or a branch begins."""
 
     emits_changes = False
 
@@ -184,11 +184,11 @@ class PassThrough:
 
 @dataclass(frozen=True)
 class Branch:
-    """Pass a record to the child of the first predicate that holds."""
+    """Pass a record to the branch of the first predicate that holds."""
 
     predicates: tuple[Callable[[Any, Any], Any], ...]
     branches: tuple[str, ...]
-    """The children of the predicates; one more than predicates when there is a default."""
+    """One child per predicate, and one more if there is a default."""
     emits_changes = False
 
     def bind(self, context: StepContext, forward: Process) -> Process:
@@ -213,8 +213,8 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class DropNullKeys:
-    """Drop records without a key, which no partition can be found for."""
+class NullKeyFilter:
+    """Drop records with a null key: they cannot be repartitioned by key."""
 
     emits_changes = False
 

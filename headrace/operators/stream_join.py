@@ -1,4 +1,9 @@
-"""Joins of two streams within a window."""
+"""Join of two streams within a window.
+
+Each side keeps its records in a window store and joins a new record with the records in the other side's store. A left
+or outer join also keeps the records that found no match, in a store that both sides share, and puts them out once
+their window has closed. The functions are closures; `windowed_aggregate` says why.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from headrace.topology.nodes import Process, StepContext
 
 @dataclass(frozen=True)
 class JoinWindow:
-    """Pass a record on to the join, then keep it for the records of the other side that come later."""
+    """Pass a record on to the join, then keep it for later records of the other side."""
 
     store: str
     emits_changes = False
@@ -35,14 +40,14 @@ class JoinWindow:
 
 @dataclass(frozen=True)
 class JoinSide:
-    """Join the records of one side with what the other side's store has.
+    """Join the records of one side with the records in the other side's store.
 
-    A null value is dropped; so is a null key, unless this side is an outer one: then it is joined with None at once.
-    The timestamp of a result is the larger of both records'; without a match, the record's.
+    A record with a null value is dropped. So is a record with a null key, except on an outer side, which joins it with
+    None at once. A result has the larger timestamp of both records; a result without a match has the record's.
     """
 
     name: str
-    """Of the join as a whole: its two sides share their stream time."""
+    """The name of the join as a whole: its two sides share their stream time."""
     is_left: bool
     is_outer: bool
     """Whether a record of this side without a match gives a result."""
@@ -54,34 +59,88 @@ class JoinSide:
     emits_changes = False
 
     def bind(self, context: StepContext, forward: Process) -> Process:
-        fail, dropped = context.fail, context.dropped
-        other, joiner, is_left, is_outer = context.store(self.other_store), self.joiner, self.is_left, self.is_outer
+        fail, dropped, joiner, is_left, is_outer = (
+            context.fail,
+            context.dropped,
+            self.joiner,
+            self.is_left,
+            self.is_outer,
+        )
+        other = context.store(self.other_store)
         key_of, scan = other.key, other.scan
-        windows = self.windows
-        before, after = (windows.before, windows.after) if is_left else (windows.after, windows.before)
+        before, after = self._reach()
         stream_time = context.shared_cell(f"{self.name}/stream_time", -1)
         least_unmatched = context.shared_cell(f"{self.name}/least_unmatched", MAX_TIME)
         unmatched: Any = None if self.unmatched_store is None else context.store(self.unmatched_store)
+        emit_expired = self._bind_emit_expired(context, forward, unmatched, stream_time, least_unmatched)
         this_side, other_side = (LEFT, RIGHT) if is_left else (RIGHT, LEFT)
 
-        def joined(key: Any, value: Any, found: Any) -> Any:
-            return joiner(key, value, found) if is_left else joiner(key, found, value)
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            if timestamp > stream_time[0]:
+                stream_time[0] = timestamp
+            if value is None or (key is None and not is_outer):
+                return dropped()
+            results: list[tuple[Any, int]] = []
+            failure = None
+            if key is not None and unmatched is not None and timestamp == stream_time[0]:
+                emit_expired()
+            try:
+                found: Any = ()
+                if key is not None:
+                    raw = key_of(key)
+                    found = scan(raw, max(0, timestamp - before), max(0, timestamp + after))
+                for found_at, other_value in found:
+                    if unmatched is not None:
+                        unmatched.forget(found_at, other_side, raw)
+                    result = joiner(key, value, other_value) if is_left else joiner(key, other_value, value)
+                    results.append((result, found_at))
+                if not found and is_outer:
+                    if key is None or max(0, timestamp + after) < stream_time[0]:
+                        result = joiner(key, value, None) if is_left else joiner(key, None, value)
+                        results.append((result, timestamp))
+                    else:
+                        unmatched.add(timestamp, this_side, raw, value)
+                        least_unmatched[0] = min(least_unmatched[0], timestamp)
+            except Exception as error:
+                failure = error
+            for result, found_at in results:
+                forward(key, result, found_at if found_at > timestamp else timestamp)
+            if failure is not None:  # the results before the failure stay
+                fail(failure, key, value, timestamp)
+
+        return process
+
+    def _reach(self) -> tuple[int, int]:
+        """Return how far before and after a record of this side its partners may be."""
+        windows = self.windows
+        return (windows.before, windows.after) if self.is_left else (windows.after, windows.before)
+
+    def _bind_emit_expired(
+        self,
+        context: StepContext,
+        forward: Process,
+        unmatched: Any,
+        stream_time: list[int],
+        least_unmatched: list[int],
+    ) -> Callable[[], None]:
+        """Return the function that puts out the records whose window has closed without a match."""
+        fail, joiner, windows = context.fail, self.joiner, self.windows
+        _, after = self._reach()
 
         def emit_expired() -> None:
-            """Put out the records whose window has closed without a match."""
             if least_unmatched[0] + after + windows.grace >= stream_time[0]:
                 return
             least_unmatched[0] = MAX_TIME
             open_sides: set[int] = set()
             for timestamp, side, key, values, place in unmatched.walk():
-                # Kafka Streams leaves the time of the last entry it looked at here, not of the first it left.
+                # As in Kafka Streams, this ends as the time of the last entry looked at, not of the first that stays.
                 least_unmatched[0] = timestamp
                 if len(open_sides) == 2:
                     break
                 if timestamp + (windows.after if side == LEFT else windows.before) + windows.grace >= stream_time[0]:
                     open_sides.add(side)
                     if len(open_sides) == 2 and len(values) > 1:
-                        break  # as Kafka Streams, which looks at the values one by one, does at the second
+                        break  # Kafka Streams looks at the values one by one, and breaks off at the second
                     continue
                 unmatched.remove(place)
                 for value in values:
@@ -92,41 +151,4 @@ class JoinSide:
                         continue
                     forward(key, result, timestamp)
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            if timestamp > stream_time[0]:
-                stream_time[0] = timestamp
-            if key is None or value is None:
-                if not is_outer or value is None:
-                    return dropped()
-                try:
-                    result = joined(None, value, None)
-                except Exception as error:
-                    return fail(error, key, value, timestamp)
-                return forward(None, result, timestamp)
-            if unmatched is not None and timestamp == stream_time[0]:
-                emit_expired()
-            latest = max(0, timestamp + after)
-            results: list[tuple[Any, int]] = []
-            failure = None
-            try:
-                raw = key_of(key)
-                found = scan(raw, max(0, timestamp - before), latest)
-                for found_at, other_value in found:
-                    if unmatched is not None:
-                        unmatched.forget(found_at, other_side, raw)
-                    result = joiner(key, value, other_value) if is_left else joiner(key, other_value, value)
-                    results.append((result, found_at))
-                if not found and is_outer:
-                    if latest < stream_time[0]:
-                        results.append((joined(key, value, None), timestamp))
-                    else:
-                        unmatched.add(timestamp, this_side, raw, value)
-                        least_unmatched[0] = min(least_unmatched[0], timestamp)
-            except Exception as error:
-                failure = error
-            for result, found_at in results:
-                forward(key, result, found_at if found_at > timestamp else timestamp)
-            if failure is not None:  # what was joined before it stands
-                fail(failure, key, value, timestamp)
-
-        return process
+        return emit_expired

@@ -1,4 +1,4 @@
-"""suppress: fewer updates of a table, or only final ones."""
+"""suppress: let fewer updates of a table go on, or only the final ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNBOUNDED = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Buffer:
-    """How much a suppress may hold back, and what it does when that is not enough.
+    """How much a suppress may hold back, and what it does when the buffer is full.
 
     >>> Buffer.max_records(1000).emit_early_when_full()
     Buffer(records=1000, bytes=9223372036854775807, emits_early=True)
@@ -27,29 +27,29 @@ class Buffer:
     records: int = UNBOUNDED
     bytes: int = UNBOUNDED
     emits_early: bool | None = None
-    """True: the oldest go on early; False: the application stops; None: not said."""
+    """True: the oldest updates go on early; False: the application stops; None: not chosen yet."""
 
     @staticmethod
     def unbounded() -> Buffer:
-        """Hold back as much as it takes."""
+        """Hold back all updates, without a limit."""
         return Buffer(emits_early=False)
 
     @staticmethod
     def max_records(records: int) -> Buffer:
-        """Hold back at most that many keys; emits the oldest early unless told to shut down."""
+        """Hold back at most this many keys. A full buffer emits the oldest early, unless told to shut down."""
         return Buffer(records=_positive(records, "max_records"))
 
     @staticmethod
     def max_bytes(size: int) -> Buffer:
-        """Hold back at most that many bytes; emits the oldest early unless told to shut down."""
+        """Hold back at most this many bytes. A full buffer emits the oldest early, unless told to shut down."""
         return Buffer(bytes=_positive(size, "max_bytes"))
 
     def with_max_records(self, records: int) -> Buffer:
-        """Set the number of keys as well."""
+        """Limit the number of keys, too."""
         return Buffer(_positive(records, "max_records"), self.bytes, self.emits_early)
 
     def with_max_bytes(self, size: int) -> Buffer:
-        """Set the number of bytes as well."""
+        """Limit the number of bytes, too."""
         return Buffer(self.records, _positive(size, "max_bytes"), self.emits_early)
 
     def shut_down_when_full(self) -> Buffer:
@@ -61,7 +61,7 @@ class Buffer:
         return Buffer(self.records, self.bytes, True)
 
     def with_no_bound(self) -> Buffer:
-        """Hold back as much as it takes."""
+        """Hold back all updates, without a limit."""
         return Buffer.unbounded()
 
 
@@ -79,7 +79,7 @@ class Suppressed:
 
     @staticmethod
     def until_window_closes(buffer: Buffer) -> Suppressed:
-        """Let one final result per window go on, when it closes; the buffer may not emit early.
+        """Let one final result per window go on, when the window closes. The buffer must not emit early.
 
         >>> builder = StreamsBuilder()
         >>> counts = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10, grace=5)).count()
@@ -99,7 +99,7 @@ class Suppressed:
 
     @staticmethod
     def until_time_limit(limit: int | timedelta, buffer: Buffer) -> Suppressed:
-        """Let a key's latest update go on once its first has waited that long in stream time.
+        """Let a key's latest update go on when its first update has waited this long in stream time.
 
         >>> builder = StreamsBuilder()
         >>> table = builder.table("in")
@@ -114,15 +114,16 @@ class Suppressed:
 
 @dataclass(frozen=True)
 class Suppress:
-    """Hold back updates; a key keeps the time of its first waiting update.
+    """Hold back updates. Of the updates of a key, the last goes on, when the first falls due.
 
-    The result has the timestamp and headers of the last. Stream time is that of the updates that get here.
+    The result has the timestamp and headers of the last update. Stream time is the highest timestamp of the updates
+    that this step has seen.
     """
 
     store: str
     wait: int
     window_closes: bool
-    """Whether updates fall due by their window's end, and deletes are not passed on."""
+    """Whether an update falls due when its window closes. Deletes are then not passed on."""
     max_records: int
     max_bytes: int
     emits_early: bool
@@ -140,7 +141,7 @@ class Suppress:
             try:
                 for key, new, old, entry in buffer.take_while(wanted):
                     if new is not None or not window_closes:
-                        # The key and value of the update that waited are no longer known as they stood in the topic.
+                        # The buffer does not keep the serialized key and value of the record that brought the update.
                         raw = entry.offset, entry.timestamp, None, None, None, 0
                         record.restore((entry.topic or None, entry.partition, entry.headers, raw))
                         forward(key, new, old, entry.timestamp)

@@ -9,12 +9,12 @@ from typing import Any
 from headrace.topology.nodes import Process, StepContext
 
 NOT_PUT = -1
-"""What a versioned store says of an update that is too old for it."""
+"""What a versioned store returns for an update that is older than its history."""
 
 
 @dataclass(frozen=True)
 class TableSource:
-    """Take a stream of updates as a table, and keep it when somebody needs it kept."""
+    """Take a stream of updates as a table; keep the table if a step or a query reads it."""
 
     store: str | None
     send_old: bool
@@ -50,50 +50,28 @@ class TableSource:
 
 @dataclass(frozen=True)
 class TableFilter:
-    """Keep the rows for which the predicate holds; the others are deleted downstream."""
+    """Keep the rows for which the predicate holds. The other rows are deleted downstream."""
 
     predicate: Callable[[Any, Any], Any]
     negated: bool
     store: str | None
     send_old: bool
     skips_nothing: bool
-    """Whether an update that neither was nor is in the table goes on: versioned tables need the delete."""
+    """Whether an update goes on whose row neither was nor is in the table: a versioned table needs the delete."""
     emits_changes = True
 
     def bind(self, context: StepContext, forward: Process) -> Process:
-        predicate, negated, send_old, fail = self.predicate, self.negated, self.send_old, context.fail
-        skips_nothing = self.skips_nothing
-        store = None if self.store is None else context.store(self.store)
-        keep = None if self.store is None else bind_keep(context, forward, self.store, send_old)
+        predicate, negated = self.predicate, self.negated
 
         def passing(key: Any, value: Any) -> Any:
-            return value if value is not None and bool(predicate(key, value)) is not negated else None
+            return value if bool(predicate(key, value)) is not negated else None
 
-        def process(key: Any, new: Any, old: Any, timestamp: int) -> None:
-            try:
-                passed = passing(key, new)
-                if not send_old:
-                    before = None
-                elif store is None:
-                    before = passing(key, old)
-                else:
-                    found = store.read(store.key(key))
-                    before = None if found is None else found[0]
-            except Exception as error:
-                return fail(error, key, new, timestamp)
-            if send_old and passed is None and before is None and not skips_nothing:
-                return
-            if keep is None:
-                forward(key, passed, before, timestamp)
-            else:
-                keep(key, passed, before, timestamp)
-
-        return process
+        return bind_computed(context, forward, passing, self.store, self.send_old, self.skips_nothing)
 
 
 @dataclass(frozen=True)
 class TableMapValues:
-    """Give every row another value; the function is not called for deletes."""
+    """Give every row another value. The mapper is not called for deletes."""
 
     mapper: Callable[[Any, Any], Any]
     """Called with (key, value)."""
@@ -102,33 +80,12 @@ class TableMapValues:
     emits_changes = True
 
     def bind(self, context: StepContext, forward: Process) -> Process:
-        mapper, send_old, fail = self.mapper, self.send_old, context.fail
-        store = None if self.store is None else context.store(self.store)
-        keep = None if self.store is None else bind_keep(context, forward, self.store, send_old)
-
-        def process(key: Any, new: Any, old: Any, timestamp: int) -> None:
-            try:
-                mapped = None if new is None else mapper(key, new)
-                if not send_old:
-                    before = None
-                elif store is None:
-                    before = None if old is None else mapper(key, old)
-                else:
-                    found = store.read(store.key(key))
-                    before = None if found is None else found[0]
-            except Exception as error:
-                return fail(error, key, new, timestamp)
-            if keep is None:
-                forward(key, mapped, before, timestamp)
-            else:
-                keep(key, mapped, before, timestamp)
-
-        return process
+        return bind_computed(context, forward, self.mapper, self.store, self.send_old, skips_nothing=True)
 
 
 @dataclass(frozen=True)
 class TablePassThrough:
-    """Pass updates on: where the inputs of a cogroup come together."""
+    """Pass updates on: here the inputs of a cogroup merge."""
 
     emits_changes = True
 
@@ -138,7 +95,7 @@ class TablePassThrough:
 
 @dataclass(frozen=True)
 class ToStream:
-    """Make a stream of a table's updates."""
+    """Turn the updates of a table into a stream."""
 
     emits_changes = False
 
@@ -149,8 +106,43 @@ class ToStream:
         return process
 
 
+def bind_computed(
+    context: StepContext,
+    forward: Process,
+    compute: Callable[[Any, Any], Any],
+    store_name: str | None,
+    send_old: bool,
+    skips_nothing: bool,
+) -> Process:
+    """Return the function for a table whose rows are computed from its parent's rows, one by one.
+
+    `compute(key, value)` returns the row's value, or None when the row is not in the table.
+    """
+    fail, store, put = context.fail, None, forward
+    if store_name is not None:
+        store, put = context.store(store_name), bind_keep(context, forward, store_name, send_old)
+
+    def process(key: Any, new: Any, old: Any, timestamp: int) -> None:
+        try:
+            computed = None if new is None else compute(key, new)
+            if not send_old:
+                before = None
+            elif store is None:
+                before = None if old is None else compute(key, old)
+            else:
+                found = store.read(store.key(key))
+                before = None if found is None else found[0]
+        except Exception as error:
+            return fail(error, key, new, timestamp)
+        if send_old and computed is None and before is None and not skips_nothing:
+            return
+        put(key, computed, before, timestamp)
+
+    return process
+
+
 def bind_keep(context: StepContext, forward: Process, store_name: str, send_old: bool) -> Process:
-    """Return the function that puts an update into a table's store and passes it on, or into the store's cache."""
+    """Return the function that writes an update to a table's store, then passes it on or puts it into the cache."""
     store, record, fail = context.store(store_name), context.record, context.fail
     key_of, write = store.key, store.write
     cache = context.cache(store_name, forward, send_old)
@@ -175,7 +167,7 @@ def bind_keep(context: StepContext, forward: Process, store_name: str, send_old:
 
 
 def pass_on(record: Any, is_latest: bool, forward: Process, key: Any, new: Any, old: Any, timestamp: int) -> None:
-    """Pass on an update, saying whether it is its key's latest."""
+    """Pass on an update with the information whether it is the latest of its key."""
     before = record.is_latest
     record.is_latest = is_latest
     try:

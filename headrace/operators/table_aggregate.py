@@ -1,4 +1,4 @@
-"""group_by of a table, and count, reduce and aggregate of what it gives."""
+"""group_by of a table, and count, reduce and aggregate of the grouped table."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NEW, _OLD = 1, 2
 
 
 @dataclass(frozen=True)
-class Regroup:
-    """Give an update its group: one record (new, old) when the group stays, else one for each group.
+class Regrouping:
+    """Send an update to its group: one record (new, old) if the row stays in its group, else one for each group.
 
-    A row whose group, value or pair is None belongs to no group.
+    A row belongs to no group if the mapper returns None, a None key or a None value for it.
     """
 
     mapper: Callable[[Any, Any], tuple[Any, Any]]
@@ -66,8 +66,9 @@ class TableAggregate:
     initializer: Callable[[], Any] | None
     """None: the first value is the aggregate (reduce)."""
     adder: Callable[[Any, Any, Any], Any]
+    """Called with (key, value, aggregate)."""
     subtractor: Callable[[Any, Any, Any], Any]
-    """Both called with (key, value, aggregate)."""
+    """Called with (key, value, aggregate)."""
     send_old: bool = False
     emits_changes = True
 
@@ -107,7 +108,10 @@ class TableAggregate:
 
 
 class ChangeSerde(Serde[tuple[Any, Any]]):
-    """Carry (new, old) through a repartition: a byte says which are there, then the new one's length, then they."""
+    """Serialize (new, old) for a repartition.
+
+    A byte says which of the two are there. If both are, the length of the new value follows. Then come the values.
+    """
 
     def __init__(self, inner: Serde[Any]) -> None:
         self.inner = inner

@@ -1,4 +1,4 @@
-"""Windows: how time is cut for an aggregation or a join."""
+"""The windows of aggregations and joins, as users define them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TIME = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class TumblingWindows:
-    """Windows of one size, side by side: every record is in exactly one.
+    """Windows of one size, without gaps or overlaps: every record is in exactly one.
 
     A window takes late records until stream time is `grace` past its end, which is exclusive.
 
@@ -35,18 +35,18 @@ class TumblingWindows:
 
     @property
     def retention(self) -> int:
-        """Return how long windows are kept at least, and by default."""
+        """Return the shortest time that windows may be kept; it is the default."""
         return self.size + self.grace
 
     def windows_for(self, timestamp: int) -> list[Window]:
-        """Return the windows a record of that time falls into, earliest first."""
+        """Return the windows that contain a record of this time, earliest first."""
         start = timestamp - timestamp % self.size
         return [Window(start, start + self.size)]
 
 
 @dataclass(frozen=True)
 class HoppingWindows:
-    """Windows of one size that start every `advance`: they overlap when it is less than the size.
+    """Windows of one size that start every `advance`. They overlap if `advance` is less than the size.
 
     A window takes late records until stream time is `grace` past its end, which is exclusive.
 
@@ -64,24 +64,24 @@ class HoppingWindows:
         _set(self, grace=milliseconds(grace, "HoppingWindows, grace"))
         if self.advance > self.size:
             raise TopologyError(
-                f"HoppingWindows, advance: expected at most the size ({self.size} ms), got {self.advance} ms: "
-                "some records would be in no window"
+                f"HoppingWindows, advance: expected at most the size ({self.size} ms), got {self.advance} ms. "
+                "Some records would be in no window"
             )
 
     @property
     def retention(self) -> int:
-        """Return how long windows are kept at least, and by default."""
+        """Return the shortest time that windows may be kept; it is the default."""
         return self.size + self.grace
 
     def windows_for(self, timestamp: int) -> list[Window]:
-        """Return the windows a record of that time falls into, earliest first."""
+        """Return the windows that contain a record of this time, earliest first."""
         first = max(0, timestamp - self.size + self.advance) // self.advance * self.advance
         return [Window(start, start + self.size) for start in range(first, timestamp + 1, self.advance)]
 
 
 @dataclass(frozen=True)
 class UnlimitedWindows:
-    """One window, from `start` for ever; earlier records are in none.
+    """One window that starts at `start` and never ends. Earlier records are in no window.
 
     >>> UnlimitedWindows(start=100).windows_for(99)
     []
@@ -98,17 +98,17 @@ class UnlimitedWindows:
 
     @property
     def retention(self) -> int:
-        """Return how long windows are kept at least, and by default."""
+        """Return the shortest time that windows may be kept; it is the default."""
         return MAX_TIME
 
     def windows_for(self, timestamp: int) -> list[Window]:
-        """Return the window, for a record that falls into it."""
+        """Return the window, if a record of this time is in it."""
         return [Window(self.start, MAX_TIME)] if timestamp >= self.start else []
 
 
 @dataclass(frozen=True)
 class SlidingWindows:
-    """Windows that end at a record or start just after one: records that are at most `difference` apart share one.
+    """Windows that end at a record or start just after one. Records that are at most `difference` apart share a window.
 
     Both ends are inclusive. A window takes late records until stream time is more than `grace` past its end.
 
@@ -136,13 +136,13 @@ class SlidingWindows:
 
     @property
     def retention(self) -> int:
-        """Return how long windows are kept at least, and by default."""
+        """Return the shortest time that windows may be kept; it is the default."""
         return 2 * self.difference + self.grace
 
 
 @dataclass(frozen=True)
 class SessionWindows:
-    """Windows of activity: a session ends when a key has been silent for more than `gap`.
+    """Windows of activity. A session ends when its key has had no records for more than `gap`.
 
     Both ends are inclusive. A session takes late records until stream time is more than `gap` and `grace` past its end.
 
@@ -166,7 +166,7 @@ class SessionWindows:
 
     @property
     def retention(self) -> int:
-        """Return how long sessions are kept at least, and by default."""
+        """Return the shortest time that sessions may be kept; it is the default."""
         return self.gap + self.grace
 
 
@@ -175,7 +175,8 @@ class JoinWindows:
     """How far apart in time two records may be to join.
 
     A left record at t joins right records from t - before to t + after; `difference` sets both. One of them may be
-    negative as long as their sum is not. `grace` is how much longer a record without a match waits for one.
+    negative as long as their sum is not. A record without a match waits for one until stream time is more than `grace`
+    past the end of its window.
 
     >>> JoinWindows(10, grace=5)
     JoinWindows(before=10, after=10, grace=5)
@@ -211,7 +212,7 @@ class JoinWindows:
 
     @property
     def size(self) -> int:
-        """Return the length of the span."""
+        """Return the length of a record's window."""
         return self.before + self.after
 
     @property
@@ -225,11 +226,12 @@ TimeWindows = TumblingWindows | HoppingWindows | UnlimitedWindows
 
 @dataclass(frozen=True)
 class EmitStrategy:
-    """When a windowed aggregation puts out results: at every update, or once when the window closes.
+    """When a windowed aggregation emits results: at every update, or once when the window closes.
 
-    Without a cache, results are read from the store after the record that closes them was put in, and a store forgets
-    what is older than its retention. By default that is the windows' size and grace: when stream time jumps further,
-    results are lost, as in Kafka Streams. A larger `Materialized(retention=...)` keeps them.
+    Without a cache, the step first writes the record that closes windows to the store, then reads the results from
+    there. But the store forgets windows that are older than its retention, which is by default the windows' size plus
+    grace: if stream time jumps further than that, results are lost, as in Kafka Streams. A larger
+    `Materialized(retention=...)` keeps them.
 
     >>> def count(retention):
     ...     builder = StreamsBuilder()
@@ -247,7 +249,7 @@ class EmitStrategy:
 
     @staticmethod
     def on_window_close() -> EmitStrategy:
-        """Put out one final result per window.
+        """Emit one final result per window.
 
         >>> EmitStrategy.on_window_close()
         EmitStrategy(on_close=True)
@@ -256,7 +258,7 @@ class EmitStrategy:
 
     @staticmethod
     def on_window_update() -> EmitStrategy:
-        """Put out every update (the default).
+        """Emit every update (the default).
 
         >>> EmitStrategy.on_window_update()
         EmitStrategy(on_close=False)

@@ -1,22 +1,30 @@
-"""Transcripts: what a topology is fed, record by record, and what it puts out after each.
+"""Transcripts of joins: what a topology is fed, record by record, and what it puts out after each.
 
     left  k=A@3 ->
     right k=a@4 -> k=A+a@4
 
-A record is `key=value@timestamp`, with `None` for null; results go to the topic `out`.
+A record is `key=value@timestamp`, with `None` for null; results go to the topic `out`. A transcript for several kinds
+of join has a column for each kind; a line without columns is the same for all:
+
+                   join | left_join
+    left  k=A@3 ->      | k=A+None@3
+    right k=a@4 -> k=A+a@4
 """
 
 import re
-from difflib import ndiff
 from typing import Any
 
 import pytest
 
-from headrace import Topology, serdes
-from headrace.records import Record
-from headrace.testing import TopologyTestDriver
+from headrace import Topology
+from tests.operators import piping
 
-_RECORD = re.compile(r"(?P<key>[^=]*)=(?P<value>.*)@(?P<timestamp>\d+)")
+KINDS = ("join", "left_join", "outer_join")
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+inner_and_left = pytest.mark.parametrize("kind", KINDS[:2])
+
+_COLUMNS = re.compile(r"\s\|(?=\s|$)")
 
 
 def plus(left: Any, right: Any) -> str:
@@ -32,44 +40,24 @@ def check(
     topology: Topology,
     transcript: str,
     *,
+    column: str | None = None,
     cached: bool = False,
     stores: dict[str, dict[str, Any]] | None = None,
     **config: Any,
 ) -> None:
     """Pipe the records of a transcript and compare the results of each, then what the stores hold in the end."""
-    settings = {"application_id": "test", "default_value_serde": serdes.String} | config
-    if not cached:
-        settings["statestore_cache_max_bytes"] = 0
-    expected = [_step(line) for line in transcript.splitlines() if line.strip()]
-    with TopologyTestDriver(topology, settings) as driver:
-        out = driver.create_output_topic("out")
-        seen = []
-        for given, _ in expected:
-            topic, record = given.split()
-            driver.create_input_topic(topic).pipe_input(_record(record))
-            seen.append((given, [_text(result) for result in out.read_records()]))
-        if seen != expected:
-            pytest.fail("\n".join(["", *ndiff(_lines(expected), _lines(seen))]), pytrace=False)
-        for name, content in (stores or {}).items():
-            assert dict(driver.state_store(name).all()) == content
+    if column is not None:
+        transcript = _transcript_of(column, transcript)
+    piping.check(topology, transcript, cached=cached, stores=stores, **config)
 
 
-def _step(line: str) -> tuple[str, list[str]]:
-    given, arrow, results = line.partition("->")
-    assert arrow, f"a line reads `topic key=value@timestamp -> results`, got {line!r}"
-    return " ".join(given.split()), results.split()
+def _transcript_of(column: str, transcript: str) -> str:
+    header, *lines = [line for line in transcript.splitlines() if line.strip()]
+    number = [name.strip() for name in header.split("|")].index(column)
+    return "\n".join(_line_of(number, line) for line in lines)
 
 
-def _lines(steps: list[tuple[str, list[str]]]) -> list[str]:
-    return [f"{given} -> {' '.join(results)}" for given, results in steps]
-
-
-def _record(text: str) -> Record[Any, Any]:
-    match = _RECORD.fullmatch(text)
-    assert match, f"a record reads `key=value@timestamp`, got {text!r}"
-    key, value, timestamp = match.groups()
-    return Record(None if key == "None" else key, None if value == "None" else value, int(timestamp))
-
-
-def _text(record: Record[Any, Any]) -> str:
-    return f"{record.key}={record.value}@{record.timestamp}"
+def _line_of(number: int, line: str) -> str:
+    given, _, results = line.partition("->")
+    columns = _COLUMNS.split(results)
+    return f"{given}-> {columns[0 if len(columns) == 1 else number]}"

@@ -55,7 +55,7 @@ def check(
 
 
 def check_batches(topology: StreamsBuilder | Topology, transcript: str, *, cached: bool = True, **config: Any) -> None:
-    """Feed the records of each line at once, commit once, and compare the results: the way the engine runs tasks."""
+    """Feed the records of each line at once, commit once, and compare the results, as the engine does."""
     topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
     batches = Batches(topology, StreamsConfig(**_config(cached, config)))
     expected = _steps(transcript)
@@ -92,7 +92,7 @@ class Batches:
         self._offset += 1
 
     def process(self) -> None:
-        """Process what was fed, and what that puts into internal topics."""
+        """Process the records that were fed, and the records that these bring to internal topics."""
         while any(task.head_timestamp() is not None for task in self.tasks):
             for task in self.tasks:
                 task.process()
@@ -106,7 +106,7 @@ class Batches:
             self.process()
 
     def results(self) -> list[str]:
-        """Return what has come out since the last call."""
+        """Return the results since the last call."""
         return [_text(record) for record in self._out.read_records()]
 
     def _move_on(self, task: Task) -> None:
@@ -126,7 +126,7 @@ def dropped(topology: StreamsBuilder | Topology, records: str) -> int:
 
 
 def append(key: Any, value: Any, aggregate: list[Any]) -> list[Any]:
-    """Aggregate into a list, changing it in place as many a user's function does."""
+    """Aggregate into a list and change it in place, as many user functions do."""
     aggregate.append(value)
     return aggregate
 

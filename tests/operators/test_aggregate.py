@@ -441,7 +441,7 @@ def test_old_value_is_not_changed_by_a_mapper_that_works_in_place() -> None:
     )
 
 
-def test_what_is_done_to_a_result_does_not_reach_the_store() -> None:
+def test_changing_a_result_does_not_change_the_store() -> None:
     builder, stream = grouped()
     lists = stream.aggregate(list, append, store=Materialized("lists", value_serde=serdes.Json))
     lists.to_stream().peek(lambda key, value: value.clear()).to("out")
@@ -456,7 +456,7 @@ def test_what_is_done_to_a_result_does_not_reach_the_store() -> None:
     )
 
 
-def test_what_is_done_to_a_value_read_from_outside_does_not_reach_the_store() -> None:
+def test_changing_a_value_read_from_outside_does_not_change_the_store() -> None:
     builder, stream = grouped()
     stream.aggregate(list, append, store=Materialized("lists", value_serde=serdes.Json))
 

@@ -1,4 +1,7 @@
-"""Record caches: of the updates of a key, one per commit goes on, with the value before the first."""
+"""Record caches: one update per key and commit goes on, with the old value of the first.
+
+Tests task/caching.py together with the operators that write to it.
+"""
 
 import random
 from typing import Any
@@ -106,7 +109,7 @@ def test_headers_are_those_of_the_last_update() -> None:
     assert list(out.headers) == [[("n", b"2")], []]
 
 
-def test_record_that_flat_map_values_makes_many_of_is_one_update() -> None:
+def test_updates_made_from_one_record_by_flat_map_values_go_on_as_one() -> None:
     builder = StreamsBuilder()
     builder.stream("in").flat_map_values(list).group_by_key().count().to_stream().to("out")
 
@@ -223,7 +226,7 @@ def test_grouping_gets_one_update_per_row() -> None:
     )
 
 
-def test_values_that_change_in_place_do_not_change_what_waits() -> None:
+def test_values_that_change_in_place_do_not_change_waiting_updates() -> None:
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key()
     lists = grouped.aggregate(list, append, store=Materialized("lists", value_serde=serdes.Json))
@@ -344,7 +347,7 @@ _ANY_KEY: serdes.Serde[str] = serdes.Serde(str.encode, bytes.decode)
 
 
 def _sums(key_serde: serdes.Serde[Any], windows: Any) -> StreamsBuilder:
-    """Sum up in windows; a sum of 5 deletes its window, and so does a record of the key "x" those of the key "a"."""
+    """Sum up in windows. A sum of 5 deletes its window; a record of the key "x" deletes the windows of the key "a"."""
 
     class Deletes(FixedKeyProcessor[Any, Any]):
         def init(self, context: Any) -> None:
@@ -420,7 +423,7 @@ def test_store_without_caching_passes_every_update_on() -> None:
     check_batches(counted(Materialized(caching=False)), "a=x@0 a=x@1 b=x@2 -> a=1@0 a=2@1 b=1@2")
 
 
-def test_size_of_nothing_turns_all_caches_off() -> None:
+def test_cache_size_of_zero_turns_all_caches_off() -> None:
     check_batches(counted(), "a=x@0 a=x@1 b=x@2 -> a=1@0 a=2@1 b=1@2", statestore_cache_max_bytes=0)
 
 

@@ -1,4 +1,7 @@
-"""cogroup: several grouped streams folded into one table."""
+"""cogroup: several grouped streams folded into one table.
+
+Tests dsl/cogrouped.py; the operators are those of aggregate.py, windowed_aggregate.py and session_aggregate.py.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Joiners and key functions that raise: the error names its step and record, or the result is left out."""
+"""Joiners and key functions that raise: the error names its step and record, or the result is left out.
+
+Tests stream_join.py, stream_table_join.py, table_join.py and foreign_key_join.py.
+"""
 
 from typing import Any
 
@@ -127,7 +130,7 @@ def test_record_whose_joiner_failed_counts_as_matched() -> None:
 
 
 def test_failing_result_without_a_match_does_not_hold_back_the_others() -> None:
-    # Kafka Streams tries it again with every record, repeats the result before it and loses the record's own.
+    # Kafka Streams tries it again with every record, repeats the result before it and loses the record's own result.
     check(
         streams("left_join"),
         """

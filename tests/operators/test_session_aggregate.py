@@ -1,4 +1,4 @@
-"""count, reduce and aggregate over sessions: what a key does until it is silent for longer than the gap."""
+"""count, reduce and aggregate over sessions: records of a key that are no further apart than the gap."""
 
 from typing import Any
 

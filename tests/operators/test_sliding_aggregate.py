@@ -357,7 +357,7 @@ def test_end_of_a_window_is_its_start_and_the_difference() -> None:
 # -- old values -------------------------------------------------------------------------------------------------------
 
 
-def test_old_value_of_a_window_made_from_another_is_that_ones_without_a_cache() -> None:
+def test_old_value_of_a_window_made_from_another_is_the_other_windows_value_without_a_cache() -> None:
     builder, stream = sliding(10)
     log_of(stream.reduce(lambda text, value: text + value))
 

@@ -1,4 +1,4 @@
-"""Steps of a stream that keep nothing between records."""
+"""Steps of a stream without state."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,45 +1,27 @@
-"""Inner join of two streams: which records meet, how often, in which order, at what time."""
+"""Inner join of two streams: which records meet, how often, in which order, at what time.
+
+Tests stream_join.py, as do the modules test_stream_join_*.py.
+"""
 
 import pytest
 
 from headrace import JoinWindows, StreamsBuilder, Topology
-from tests.operators.join_piping import check, plus
+from tests.operators.join_piping import check, every_kind, plus
+from tests.operators.join_scenarios import STREAMS
 
 
-def joined(window: JoinWindows) -> Topology:
+def joined(window: JoinWindows, kind: str = "join") -> Topology:
     builder = StreamsBuilder()
-    builder.stream("left").join(builder.stream("right"), plus, window=window).to("out")
+    getattr(builder.stream("left"), kind)(builder.stream("right"), plus, window=window).to("out")
     return builder.build()
 
 
 # -- which records meet -----------------------------------------------------------------------------------------------
 
 
-def test_documented_example() -> None:
-    check(
-        joined(JoinWindows(15_000, grace=5_000)),
-        """
-        left  k=None@1000  ->
-        right k=None@2000  ->
-        left  k=A@3000     ->
-        right k=a@4000     -> k=A+a@4000
-        left  k=B@5000     -> k=B+a@5000
-        right k=b@6000     -> k=A+b@6000 k=B+b@6000
-        left  k=None@7000  ->
-        right k=None@8000  ->
-        left  k=C@9000     -> k=C+a@9000 k=C+b@9000
-        right k=c@10000    -> k=A+c@10000 k=B+c@10000 k=C+c@10000
-        right k=None@11000 ->
-        left  k=None@12000 ->
-        right k=None@13000 ->
-        right k=d@14000    -> k=A+d@14000 k=B+d@14000 k=C+d@14000
-        left  k=D@15000    -> k=D+a@15000 k=D+b@15000 k=D+c@15000 k=D+d@15000
-        left  k=E@40000    ->
-        left  k=F@60000    ->
-        right k=f@80000    ->
-        left  k=G@100000   ->
-        """,
-    )
+@every_kind
+def test_documented_example(kind: str) -> None:
+    check(joined(JoinWindows(15_000, grace=5_000), kind), STREAMS, column=kind)
 
 
 WINDOWS = [

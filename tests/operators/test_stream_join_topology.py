@@ -1,4 +1,7 @@
-"""Joins of two streams among other steps: with themselves, in a row, after changed keys; what they are called with."""
+"""Joins of two streams among other steps: with themselves, in a row, after changed keys; what they are called with.
+
+Tests stream_join.py and how the DSL builds it.
+"""
 
 from datetime import timedelta
 from typing import Any

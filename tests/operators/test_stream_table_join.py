@@ -1,4 +1,7 @@
-"""Join of a stream with a table: each record is joined with the row of its key as it is when the record comes."""
+"""Join of a stream with a table: each record is joined with the row that its key has when the record comes.
+
+Tests stream_table_join.py, as do the modules test_stream_table_join_*.py and test_global_table.py.
+"""
 
 from typing import Any
 
@@ -14,7 +17,8 @@ from headrace import (
 )
 from headrace.records import Record
 from headrace.testing import TopologyTestDriver
-from tests.operators.join_piping import check, plus
+from tests.operators.join_piping import check, inner_and_left, plus
+from tests.operators.join_scenarios import STREAM_AND_TABLE
 
 
 def joined(kind: str = "join", store: str | None = None) -> Topology:
@@ -26,49 +30,16 @@ def joined(kind: str = "join", store: str | None = None) -> Topology:
 # -- what is joined ---------------------------------------------------------------------------------------------------
 
 
-def test_documented_example() -> None:
+@inner_and_left
+def test_documented_example(kind: str) -> None:
     check(
-        joined("join"),
-        """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     ->
-        right k=a@4     ->
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     ->
-        left  k=None@7  ->
-        right k=None@8  ->
-        left  k=C@9     ->
-        right k=c@10    ->
-        right k=None@11 ->
-        left  k=None@12 ->
-        right k=None@13 ->
+        joined(kind),
+        STREAM_AND_TABLE
+        + """
         right k=d@14    ->
         left  k=D@15    -> k=D+d@15
         """,
-    )
-
-
-def test_documented_example_of_the_left_join() -> None:
-    check(
-        joined("left_join"),
-        """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     -> k=A+None@3
-        right k=a@4     ->
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     ->
-        left  k=None@7  ->
-        right k=None@8  ->
-        left  k=C@9     -> k=C+None@9
-        right k=c@10    ->
-        right k=None@11 ->
-        left  k=None@12 ->
-        right k=None@13 ->
-        right k=d@14    ->
-        left  k=D@15    -> k=D+d@15
-        """,
+        column=kind,
     )
 
 
@@ -130,24 +101,13 @@ def test_result_has_the_time_of_the_record_even_when_the_row_is_newer() -> None:
     )
 
 
+@inner_and_left
 @pytest.mark.parametrize("cached", [False, True])
-def test_table_takes_updates_as_they_come_whatever_their_time(cached: bool) -> None:
+def test_table_takes_updates_as_they_come_whatever_their_time(kind: str, cached: bool) -> None:
     check(
-        joined("left_join"),
-        """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     -> k=A+None@3
-        right k=a@4     ->
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     ->
-        left  k=None@7  ->
-        right k=None@8  ->
-        left  k=C@9     -> k=C+None@9
-        right k=c@10    ->
-        right k=None@11 ->
-        left  k=None@12 ->
-        right k=None@13 ->
+        joined(kind),
+        STREAM_AND_TABLE
+        + """
         right k=d@7     ->
         left  k=D@6     -> k=D+d@6
         left  k=None@2  ->
@@ -156,9 +116,10 @@ def test_table_takes_updates_as_they_come_whatever_their_time(cached: bool) -> N
         left  k=E@15    -> k=E+e@15
         left  k=None@10 ->
         right k=None@9  ->
-        left  k=F@4     -> k=F+None@4
+        left  k=F@4     ->            | k=F+None@4
         right k=f@3     ->
         """,
+        column=kind,
         cached=cached,
     )
 
@@ -294,7 +255,7 @@ def test_join_keeps_the_key_so_that_the_next_join_does_not_repartition() -> None
 # -- how it is called -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["join", "left_join"])
+@inner_and_left
 def test_joiner_gets_the_key_first_when_asked(kind: str) -> None:
     builder = StreamsBuilder()
     table = builder.table("right")

@@ -1,9 +1,13 @@
-"""Join of a stream with a versioned table: each record is joined with the row that held at the record's time."""
+"""Join of a stream with a versioned table: each record is joined with the row that was valid at the record's time.
+
+Tests stream_table_join.py, and value_getters.py as of a time.
+"""
 
 import pytest
 
 from headrace import Materialized, StreamsBuilder, Topology
-from tests.operators.join_piping import check, plus
+from tests.operators.join_piping import check, inner_and_left, plus
+from tests.operators.join_scenarios import STREAM_AND_TABLE
 
 FIVE_MINUTES = 300_000
 
@@ -15,27 +19,13 @@ def joined(kind: str, history: int = FIVE_MINUTES) -> Topology:
     return builder.build()
 
 
+@inner_and_left
 @pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize(
-    ("kind", "alone"), [("join", ("", "")), ("left_join", ("k=A+None@3", "k=C+None@9"))], ids=["join", "left_join"]
-)
-def test_late_record_sees_the_table_of_its_own_time(kind: str, alone: tuple[str, str], cached: bool) -> None:
+def test_late_record_sees_the_table_of_its_own_time(kind: str, cached: bool) -> None:
     check(
         joined(kind),
-        f"""
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     -> {alone[0]}
-        right k=a@4     ->
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     ->
-        left  k=None@7  ->
-        right k=None@8  ->
-        left  k=C@9     -> {alone[1]}
-        right k=c@10    ->
-        right k=None@11 ->
-        left  k=None@12 ->
-        right k=None@13 ->
+        STREAM_AND_TABLE
+        + """
         right k=d@7     ->
         left  k=D@6     -> k=D+b@6
         left  k=None@2  ->
@@ -47,6 +37,7 @@ def test_late_record_sees_the_table_of_its_own_time(kind: str, alone: tuple[str,
         left  k=F@4     -> k=F+a@4
         right k=f@3     ->
         """,
+        column=kind,
         cached=cached,
     )
 

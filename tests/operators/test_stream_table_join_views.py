@@ -1,4 +1,7 @@
-"""Join of a stream with tables that are not read from a topic: filtered, mapped, joined, aggregated, suppressed."""
+"""Join of a stream with tables that are not read from a topic: filtered, mapped, joined, aggregated, suppressed.
+
+Tests stream_table_join.py and value_getters.py.
+"""
 
 import pytest
 
@@ -69,7 +72,7 @@ def test_row_that_is_mapped_to_null_is_not_there() -> None:
     )
 
 
-def test_chain_of_views_is_worked_out_at_every_lookup() -> None:
+def test_chain_of_views_is_computed_at_every_lookup() -> None:
     builder = StreamsBuilder()
     table = (
         builder.table("right")

@@ -310,7 +310,7 @@ def test_window_that_was_deleted_is_not_put_out() -> None:
     )
 
 
-def test_time_is_that_of_the_updates_that_get_to_it() -> None:
+def test_stream_time_is_the_highest_timestamp_of_the_updates_that_reach_the_step() -> None:
     builder = StreamsBuilder()
     totals = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10)).reduce(lambda left, right: right)
     large = totals.filter(lambda key, value: int(value) > 5)
@@ -424,7 +424,7 @@ def test_buffer_for_no_record_holds_nothing_back() -> None:
 
 
 def test_oldest_update_goes_on_when_they_take_too_many_bytes() -> None:
-    # An update takes 8 bytes for its time, 20 for its place in the topic, and those of topic, key and values.
+    # An update takes 8 bytes for its time, 20 for its place in the topic, and the bytes of topic, key and values.
     one = 8 + 20 + len("in") + len("a") + len("1")
 
     check(
@@ -660,7 +660,7 @@ def test_join_sees_the_value_before_those_that_wait() -> None:
     )
 
 
-def test_value_that_waits_is_not_changed_from_outside() -> None:
+def test_waiting_value_cannot_be_changed_from_outside() -> None:
     builder = StreamsBuilder()
     lists = builder.stream("in").group_by_key().aggregate(list, append, store=Materialized(value_serde=serdes.Json))
     slow(lists).to_stream().to("out")
@@ -676,7 +676,7 @@ def test_value_that_waits_is_not_changed_from_outside() -> None:
     )
 
 
-def test_filter_behind_it_takes_back_windows_that_nobody_has_seen() -> None:
+def test_filter_after_suppress_deletes_windows_that_were_never_emitted() -> None:
     builder = StreamsBuilder()
     counts = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10)).count()
     final = counts.suppress(Suppressed.until_window_closes(Buffer.unbounded()))
@@ -710,7 +710,7 @@ def test_two_suppressions_of_one_table() -> None:
     )
 
 
-def test_what_waits_survives_a_restart() -> None:
+def test_waiting_updates_survive_a_restart() -> None:
     topology = suppressed_table(10, Buffer.max_records(2)).build()
     config = {"default_value_serde": serdes.String}
 

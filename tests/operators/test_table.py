@@ -163,7 +163,7 @@ def test_filter_takes_back_only_what_has_passed_when_the_table_is_kept() -> None
     )
 
 
-def test_filter_not_is_the_other_half() -> None:
+def test_filter_not_keeps_the_rows_that_fail_the_predicate() -> None:
     builder, rows = table(store="rows")
     rows.filter_not(is_even).to_stream().to("out")
 
@@ -216,7 +216,7 @@ def test_predicate_gets_the_key_and_is_not_called_for_deletes() -> None:
     assert called == [("a", "1")]
 
 
-def test_any_truth_will_do_for_a_predicate() -> None:
+def test_predicate_may_return_any_truthy_value() -> None:
     builder, rows = table(store="rows")
     rows.filter(lambda key, value: value.strip("0")).to_stream().to("out")
 
@@ -229,7 +229,7 @@ def test_any_truth_will_do_for_a_predicate() -> None:
     )
 
 
-def test_grouping_of_a_filtered_table_gets_no_nothings() -> None:
+def test_grouping_of_a_filtered_table_gets_no_empty_updates() -> None:
     builder, rows = table()
     log_of(rows.filter(is_even))
 
@@ -494,7 +494,7 @@ def test_to_table_takes_serdes() -> None:
 # -- functions that change what they are given ------------------------------------------------------------------------
 
 
-def test_what_is_done_to_a_row_does_not_reach_the_store() -> None:
+def test_changing_a_row_does_not_change_the_store() -> None:
     builder = StreamsBuilder()
     rows = builder.table("in", value_serde=serdes.Json, store="rows")
     rows.map_values(lambda value: value.pop()).to_stream().to("out")
@@ -506,7 +506,7 @@ def test_what_is_done_to_a_row_does_not_reach_the_store() -> None:
         assert driver.state_store("rows").get("a") == [1, 2]
 
 
-def test_mapper_that_changes_its_value_in_place_gets_the_old_value_whole() -> None:
+def test_mapper_that_changes_its_value_in_place_gets_the_old_value_unchanged() -> None:
     builder = StreamsBuilder()
     rows = builder.table("in", value_serde=serdes.Json)
     log_of(rows.map_values(lambda value: value.pop()))

@@ -1,4 +1,4 @@
-"""count, reduce and aggregate of a grouped table: an update takes the old row out of its group, puts the new one in."""
+"""count, reduce and aggregate of a grouped table: an update removes the old row from its group and adds the new one."""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Join of two tables by key: an update of either side is joined with the current row of the other."""
+"""Join of two tables by key: an update of either side is joined with the current row of the other.
+
+Tests table_join.py, as do the modules test_table_join_*.py.
+"""
 
 from typing import Any
 
@@ -14,7 +17,8 @@ from headrace import (
 )
 from headrace.records import Record, ValueAndTimestamp
 from headrace.testing import TopologyTestDriver
-from tests.operators.join_piping import check, plus
+from tests.operators.join_piping import check, every_kind, plus
+from tests.operators.join_scenarios import TABLES
 
 
 def joined(kind: str, store: str | Materialized | None = None) -> Topology:
@@ -26,132 +30,39 @@ def joined(kind: str, store: str | Materialized | None = None) -> Topology:
 # -- what is joined ---------------------------------------------------------------------------------------------------
 
 
+@every_kind
 @pytest.mark.parametrize("store", [None, "kept"])
-def test_documented_example(store: str | None) -> None:
+def test_documented_example(kind: str, store: str | None) -> None:
     check(
-        joined("join", store),
-        """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     ->
-        right k=a@4     -> k=A+a@4
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     -> k=B+b@6
-        left  k=None@7  -> k=None@7
-        right k=None@8  ->
-        left  k=C@9     ->
-        right k=c@10    -> k=C+c@10
-        right k=None@11 -> k=None@11
-        left  k=None@12 ->
-        right k=None@13 ->
-        right k=d@14    ->
+        joined(kind, store),
+        TABLES
+        + """
+        right k=d@14    ->           |             | k=None+d@14
         left  k=D@15    -> k=D+d@15
         """,
+        column=kind,
     )
 
 
-@pytest.mark.parametrize("store", [None, "kept"])
-def test_documented_example_of_the_left_join(store: str | None) -> None:
+@every_kind
+def test_updates_are_taken_as_they_come_whatever_their_time(kind: str) -> None:
     check(
-        joined("left_join", store),
+        joined(kind),
         """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     -> k=A+None@3
-        right k=a@4     -> k=A+a@4
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     -> k=B+b@6
-        left  k=None@7  -> k=None@7
-        right k=None@8  ->
-        left  k=C@9     -> k=C+None@9
-        right k=c@10    -> k=C+c@10
-        right k=None@11 -> k=C+None@11
-        left  k=None@12 -> k=None@12
+                           join      | left_join  | outer_join
         right k=None@13 ->
-        right k=d@14    ->
-        left  k=D@15    -> k=D+d@15
-        """,
-    )
-
-
-@pytest.mark.parametrize("store", [None, "kept"])
-def test_documented_example_of_the_outer_join(store: str | None) -> None:
-    check(
-        joined("outer_join", store),
-        """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     -> k=A+None@3
-        right k=a@4     -> k=A+a@4
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     -> k=B+b@6
-        left  k=None@7  -> k=None+b@7
-        right k=None@8  -> k=None@8
-        left  k=C@9     -> k=C+None@9
-        right k=c@10    -> k=C+c@10
-        right k=None@11 -> k=C+None@11
-        left  k=None@12 -> k=None@12
-        right k=None@13 ->
-        right k=d@14    -> k=None+d@14
-        left  k=D@15    -> k=D+d@15
-        """,
-    )
-
-
-def test_updates_are_taken_as_they_come_whatever_their_time() -> None:
-    check(
-        joined("join"),
-        """
-        right k=None@13 ->
-        right k=d@7     ->
+        right k=d@7     ->           |            | k=None+d@7
         left  k=D@6     -> k=D+d@7
-        left  k=None@2  -> k=None@7
-        right k=None@3  ->
-        right k=e@14    ->
+        left  k=None@2  -> k=None@7  | k=None@7   | k=None+d@7
+        right k=None@3  ->           |            | k=None@3
+        right k=e@14    ->           |            | k=None+e@14
         left  k=E@15    -> k=E+e@15
-        left  k=None@10 -> k=None@14
-        right k=None@9  ->
-        left  k=F@4     ->
+        left  k=None@10 -> k=None@14 | k=None@14  | k=None+e@14
+        right k=None@9  ->           |            | k=None@9
+        left  k=F@4     ->           | k=F+None@4 | k=F+None@4
         right k=f@3     -> k=F+f@4
         """,
-    )
-
-
-def test_updates_of_a_left_join_are_taken_as_they_come() -> None:
-    check(
-        joined("left_join"),
-        """
-        right k=None@13 ->
-        right k=d@7     ->
-        left  k=D@6     -> k=D+d@7
-        left  k=None@2  -> k=None@7
-        right k=None@3  ->
-        right k=e@14    ->
-        left  k=E@15    -> k=E+e@15
-        left  k=None@10 -> k=None@14
-        right k=None@9  ->
-        left  k=F@4     -> k=F+None@4
-        right k=f@3     -> k=F+f@4
-        """,
-    )
-
-
-def test_updates_of_an_outer_join_are_taken_as_they_come() -> None:
-    check(
-        joined("outer_join"),
-        """
-        right k=None@13 ->
-        right k=d@7     -> k=None+d@7
-        left  k=D@6     -> k=D+d@7
-        left  k=None@2  -> k=None+d@7
-        right k=None@3  -> k=None@3
-        right k=e@14    -> k=None+e@14
-        left  k=E@15    -> k=E+e@15
-        left  k=None@10 -> k=None+e@14
-        right k=None@9  -> k=None@9
-        left  k=F@4     -> k=F+None@4
-        right k=f@3     -> k=F+f@4
-        """,
+        column=kind,
     )
 
 
@@ -232,7 +143,7 @@ def test_delete_of_an_absent_row_goes_on_when_the_other_side_has_one() -> None:
     )
 
 
-def test_delete_of_the_left_row_of_a_left_join_goes_on_as_long_as_there_is_anything() -> None:
+def test_delete_of_the_left_row_of_a_left_join_goes_on_if_either_row_exists() -> None:
     check(
         joined("left_join"),
         """
@@ -261,7 +172,7 @@ def test_delete_of_an_outer_join_leaves_the_other_side() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["join", "left_join", "outer_join"])
+@every_kind
 def test_null_keys_are_dropped(kind: str) -> None:
     check(
         joined(kind),
@@ -313,7 +224,7 @@ def test_store_keeps_the_time_of_the_result() -> None:
 
 
 def changes(kind: str) -> Topology:
-    """Log what a regrouping sees of the join: `+` what is added, `-` what is taken away."""
+    """Log the updates that a regrouping gets from the join: `+` for an added row, `-` for a removed one."""
     builder = StreamsBuilder()
     table = getattr(builder.table("left"), kind)(builder.table("right"), plus)
     table.group_by(lambda key, value: (key, f"({value})")).aggregate(
@@ -362,7 +273,7 @@ def test_old_results_of_an_outer_join_are_taken_back() -> None:
 # -- how it is called -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["join", "left_join", "outer_join"])
+@every_kind
 def test_joiner_gets_the_key_first_when_asked(kind: str) -> None:
     builder = StreamsBuilder()
     table = getattr(builder.table("left"), kind)(

@@ -1,4 +1,7 @@
-"""Joins of cached tables: updates of a key between two commits go on as one; a delete of nothing goes nowhere."""
+"""Joins of cached tables: the updates of a key between two commits go on as one; a delete of no row does not.
+
+Tests table_join.py.
+"""
 
 import pytest
 
@@ -7,7 +10,7 @@ from tests.operators.join_piping import check, plus
 
 
 def words(builder: StreamsBuilder, topic: str, store: str | Materialized | None = None) -> KTable[str, str | None]:
-    """Take the words of a record as that many updates, all within one commit; `-` deletes."""
+    """Make an update of each word of a record, all within one commit; `-` deletes."""
     stream = builder.stream(topic).flat_map_values(
         lambda value: [None if word == "-" else word for word in value.split("_")]
     )
@@ -62,7 +65,7 @@ def test_row_that_came_and_went_between_commits_was_never_there() -> None:
     )
 
 
-def test_delete_of_an_absent_row_goes_nowhere() -> None:
+def test_delete_of_an_absent_row_is_not_passed_on() -> None:
     check(
         joined("join"),
         """
@@ -76,7 +79,7 @@ def test_delete_of_an_absent_row_goes_nowhere() -> None:
     )
 
 
-def test_join_with_a_cached_store_gives_one_result_where_two_ways_lead_to_it() -> None:
+def test_join_with_a_cached_store_gives_one_result_for_an_update_that_arrives_twice() -> None:
     builder = StreamsBuilder()
     table = builder.table("left")
     table.join(table, plus, store="kept").to_stream().to("out")
@@ -94,7 +97,7 @@ def test_join_with_a_cached_store_gives_one_result_where_two_ways_lead_to_it() -
 
 
 @pytest.mark.parametrize("kind", ["join", "left_join", "outer_join"])
-def test_rows_in_the_end_are_the_same_with_and_without_caches(kind: str) -> None:
+def test_final_rows_are_the_same_with_and_without_caches(kind: str) -> None:
     transcript = """
         left  k=None@1  ->
         right k=None@2  ->

@@ -1,6 +1,8 @@
 """Joins of joined tables: every combination of kinds, several tables, views in between.
 
-Where the same table is on both sides of the second join, an update of it arrives there twice, by both ways.
+If the same table is on both sides of the second join, its updates arrive there twice.
+
+Tests table_join.py and value_getters.py.
 """
 
 import pytest

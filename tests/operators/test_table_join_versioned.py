@@ -1,9 +1,11 @@
-"""Joins of versioned tables: an update that is older than its row's latest is kept, but does not reach the join."""
+"""Joins of versioned tables: an update that is older than its row's latest is kept, but does not reach the join.
 
-import pytest
+Tests table_join.py.
+"""
 
 from headrace import Materialized, StreamsBuilder, Topology
-from tests.operators.join_piping import check, plus
+from tests.operators.join_piping import check, every_kind, plus
+from tests.operators.join_scenarios import TABLES
 
 FIVE_MINUTES = 300_000
 
@@ -20,192 +22,72 @@ def joined(kind: str, versioned_sides: str) -> Topology:
     return builder.build()
 
 
-# What comes before is in order: versions make no difference.
-IN_ORDER = {
-    "join": """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     ->
-        right k=a@4     -> k=A+a@4
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     -> k=B+b@6
-        left  k=None@7  -> k=None@7
-        right k=None@8  ->
-        left  k=C@9     ->
-        right k=c@10    -> k=C+c@10
-        right k=None@11 -> k=None@11
-        left  k=None@12 ->
-        right k=None@13 ->
-    """,
-    "left_join": """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     -> k=A+None@3
-        right k=a@4     -> k=A+a@4
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     -> k=B+b@6
-        left  k=None@7  -> k=None@7
-        right k=None@8  ->
-        left  k=C@9     -> k=C+None@9
-        right k=c@10    -> k=C+c@10
-        right k=None@11 -> k=C+None@11
-        left  k=None@12 -> k=None@12
-        right k=None@13 ->
-    """,
-    "outer_join": """
-        left  k=None@1  ->
-        right k=None@2  ->
-        left  k=A@3     -> k=A+None@3
-        right k=a@4     -> k=A+a@4
-        left  k=B@5     -> k=B+a@5
-        right k=b@6     -> k=B+b@6
-        left  k=None@7  -> k=None+b@7
-        right k=None@8  -> k=None@8
-        left  k=C@9     -> k=C+None@9
-        right k=c@10    -> k=C+c@10
-        right k=None@11 -> k=C+None@11
-        left  k=None@12 -> k=None@12
-        right k=None@13 ->
-    """,
-}
+# -- late updates, after the scenario in which versions make no difference ---------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "right_alone"), [("join", ""), ("left_join", ""), ("outer_join", "k=None+e@14")], ids=lambda value: value
-)
-def test_both_versioned(kind: str, right_alone: str) -> None:
+@every_kind
+def test_both_versioned(kind: str) -> None:
     check(
         joined(kind, "both"),
-        IN_ORDER[kind]
-        + f"""
+        TABLES
+        + """
         right k=d@7     ->
         left  k=D@6     ->
         left  k=None@2  ->
         right k=None@3  ->
-        right k=e@14    -> {right_alone}
+        right k=e@14    ->           |             | k=None+e@14
         left  k=E@15    -> k=E+e@15
         left  k=None@10 ->
         right k=None@9  ->
         left  k=F@4     ->
         right k=f@3     ->
         """,
+        column=kind,
         stores={"kept": {"k": "E+e"}},
     )
 
 
-def test_only_the_left_side_versioned() -> None:
+@every_kind
+def test_only_the_left_side_versioned(kind: str) -> None:
     check(
-        joined("join", "left"),
-        IN_ORDER["join"]
+        joined(kind, "left"),
+        TABLES
         + """
-        right k=d@7     ->
+        right k=d@7     ->           |             | k=None+d@7
         left  k=D@6     ->
         left  k=None@2  ->
-        right k=None@3  ->
-        right k=e@14    ->
+        right k=None@3  ->           |             | k=None@3
+        right k=e@14    ->           |             | k=None+e@14
         left  k=E@15    -> k=E+e@15
         left  k=None@10 ->
-        right k=None@9  -> k=None@15
+        right k=None@9  -> k=None@15 | k=E+None@15 | k=E+None@15
         left  k=F@4     ->
         right k=f@3     -> k=E+f@15
         """,
+        column=kind,
         stores={"kept": {"k": "E+f"}},
     )
 
 
-def test_only_the_left_side_of_a_left_join_versioned() -> None:
+@every_kind
+def test_only_the_right_side_versioned(kind: str) -> None:
     check(
-        joined("left_join", "left"),
-        IN_ORDER["left_join"]
+        joined(kind, "right"),
+        TABLES
         + """
         right k=d@7     ->
-        left  k=D@6     ->
-        left  k=None@2  ->
+        left  k=D@6     ->           | k=D+None@6 | k=D+None@6
+        left  k=None@2  ->           | k=None@2   | k=None@2
         right k=None@3  ->
-        right k=e@14    ->
+        right k=e@14    ->           |            | k=None+e@14
         left  k=E@15    -> k=E+e@15
-        left  k=None@10 ->
-        right k=None@9  -> k=E+None@15
-        left  k=F@4     ->
-        right k=f@3     -> k=E+f@15
-        """,
-    )
-
-
-def test_only_the_left_side_of_an_outer_join_versioned() -> None:
-    check(
-        joined("outer_join", "left"),
-        IN_ORDER["outer_join"]
-        + """
-        right k=d@7     -> k=None+d@7
-        left  k=D@6     ->
-        left  k=None@2  ->
-        right k=None@3  -> k=None@3
-        right k=e@14    -> k=None+e@14
-        left  k=E@15    -> k=E+e@15
-        left  k=None@10 ->
-        right k=None@9  -> k=E+None@15
-        left  k=F@4     ->
-        right k=f@3     -> k=E+f@15
-        """,
-    )
-
-
-def test_only_the_right_side_versioned() -> None:
-    check(
-        joined("join", "right"),
-        IN_ORDER["join"]
-        + """
-        right k=d@7     ->
-        left  k=D@6     ->
-        left  k=None@2  ->
-        right k=None@3  ->
-        right k=e@14    ->
-        left  k=E@15    -> k=E+e@15
-        left  k=None@10 -> k=None@14
+        left  k=None@10 -> k=None@14 | k=None@14  | k=None+e@14
         right k=None@9  ->
         left  k=F@4     -> k=F+e@14
         right k=f@3     ->
         """,
+        column=kind,
         stores={"kept": {"k": "F+e"}},
-    )
-
-
-def test_only_the_right_side_of_a_left_join_versioned() -> None:
-    check(
-        joined("left_join", "right"),
-        IN_ORDER["left_join"]
-        + """
-        right k=d@7     ->
-        left  k=D@6     -> k=D+None@6
-        left  k=None@2  -> k=None@2
-        right k=None@3  ->
-        right k=e@14    ->
-        left  k=E@15    -> k=E+e@15
-        left  k=None@10 -> k=None@14
-        right k=None@9  ->
-        left  k=F@4     -> k=F+e@14
-        right k=f@3     ->
-        """,
-    )
-
-
-def test_only_the_right_side_of_an_outer_join_versioned() -> None:
-    check(
-        joined("outer_join", "right"),
-        IN_ORDER["outer_join"]
-        + """
-        right k=d@7     ->
-        left  k=D@6     -> k=D+None@6
-        left  k=None@2  -> k=None@2
-        right k=None@3  ->
-        right k=e@14    -> k=None+e@14
-        left  k=E@15    -> k=E+e@15
-        left  k=None@10 -> k=None+e@14
-        right k=None@9  ->
-        left  k=F@4     -> k=F+e@14
-        right k=f@3     ->
-        """,
     )
 
 
@@ -224,7 +106,7 @@ def test_update_of_the_same_time_is_the_latest() -> None:
     )
 
 
-def test_update_beyond_the_history_reaches_nobody() -> None:
+def test_update_older_than_the_history_does_not_reach_the_join() -> None:
     builder = StreamsBuilder()
     left = builder.table("left", store=versioned("left", 10))
     left.outer_join(builder.table("right"), plus).to_stream().to("out")
@@ -315,7 +197,7 @@ def test_table_joined_with_itself() -> None:
     )
 
 
-def test_an_older_version_is_the_latest_again_after_a_delete_at_the_latest_one_s_own_time() -> None:
+def test_older_version_is_the_latest_again_after_a_delete_at_the_time_of_the_latest() -> None:
     check(
         joined("outer_join", "left"),
         """

@@ -1,4 +1,7 @@
-"""Joins of tables that are not read from a topic: filtered, mapped, aggregated, windowed, suppressed, self-joined."""
+"""Joins of tables that are not read from a topic: filtered, mapped, aggregated, windowed, suppressed, self-joined.
+
+Tests table_join.py and value_getters.py.
+"""
 
 import pytest
 
@@ -140,7 +143,7 @@ def test_sessions_meet_by_key_and_bounds() -> None:
     )
 
 
-def test_suppressed_table_is_joined_when_it_lets_go() -> None:
+def test_suppressed_table_is_joined_when_its_updates_go_on() -> None:
     builder = StreamsBuilder()
     left = builder.table("left").suppress(Suppressed.until_time_limit(5, Buffer.unbounded()))
     left.left_join(builder.table("right"), plus).to_stream().to("out")

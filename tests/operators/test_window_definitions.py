@@ -1,4 +1,4 @@
-"""What windows can be made of, and which of them a record falls into."""
+"""Which windows can be defined, and which of them a record falls into."""
 
 from datetime import timedelta
 from typing import Any, cast
@@ -57,7 +57,7 @@ def test_durations_are_milliseconds_or_timedeltas() -> None:
     assert JoinWindows(timedelta(seconds=1)) == JoinWindows(1_000)
 
 
-def test_grace_is_nothing_unless_given() -> None:
+def test_grace_is_zero_unless_given() -> None:
     windows = (TumblingWindows(3), HoppingWindows(3, 1), SlidingWindows(3), SessionWindows(3), JoinWindows(3))
 
     assert [kind.grace for kind in windows] == [0] * len(windows)
@@ -83,7 +83,7 @@ def test_grace_is_nothing_unless_given() -> None:
     ],
     ids=str,
 )
-def test_windows_are_equal_when_all_they_are_made_of_is(one: Any, other: Any) -> None:
+def test_windows_with_equal_settings_are_equal(one: Any, other: Any) -> None:
     fields = dict(vars(one))
     fields.pop("advance" if isinstance(one, TumblingWindows) else "", None)
 

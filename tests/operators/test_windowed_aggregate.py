@@ -137,7 +137,7 @@ def test_unlimited_window_takes_everything_from_its_start() -> None:
     )
 
 
-def test_unlimited_window_ends_with_time_itself() -> None:
+def test_unlimited_window_ends_at_the_largest_timestamp() -> None:
     builder, stream = windowed(UnlimitedWindows(start=10))
     stream.count().to_stream().to("out")
 
@@ -282,7 +282,7 @@ def test_null_value_is_counted_and_time_goes_on() -> None:
     )
 
 
-def test_null_as_first_value_of_a_reduce_leaves_nothing() -> None:
+def test_null_as_first_value_of_a_reduce_leaves_no_window() -> None:
     builder, stream = windowed(TumblingWindows(10))
     stream.reduce(lambda total, value: total if value is None else total + value, store="reduced").to_stream().to("out")
 
@@ -532,7 +532,7 @@ def test_old_value_is_not_changed_by_an_aggregator_that_works_in_place() -> None
     )
 
 
-def test_what_is_done_to_a_result_does_not_reach_the_store() -> None:
+def test_changing_a_result_does_not_change_the_store() -> None:
     builder, stream = windowed(TumblingWindows(10))
     lists = stream.aggregate(list, append, store=Materialized("lists", value_serde=serdes.Json))
     lists.to_stream().peek(lambda key, value: value.clear()).to("out")

@@ -1,4 +1,7 @@
-"""Foreign-key joins among other steps: views, aggregates, further joins, caches, versions, serdes."""
+"""Foreign-key joins among other steps: views, aggregates, further joins, caches, versions, serdes.
+
+Tests foreign_key_join.py and foreign_key_messages.py, as does test_foreign_key_join.py.
+"""
 
 import pytest
 
@@ -239,11 +242,11 @@ def test_result_without_a_name_is_not_cached() -> None:
 
 
 def updates(builder: StreamsBuilder, topic: str) -> KTable[str, str]:
-    """Take the words of a record as that many updates, all within one commit."""
+    """Make an update of each word of a record, all within one commit."""
     return builder.stream(topic).flat_map_values(lambda value: value.split("_")).to_table(store=f"{topic}-rows")
 
 
-def test_last_of_several_updates_asks_and_answers() -> None:
+def test_only_the_last_of_several_updates_subscribes_and_answers() -> None:
     builder = StreamsBuilder()
     updates(builder, "left").join(updates(builder, "right"), plus, foreign_key=after_bar).to_stream().to("out")
 

@@ -1,6 +1,7 @@
-"""How a join looks up the current value of a table: in its store, or worked out from its parents.
+"""The current value of a table, as a join looks it up: in the table's store, or computed from its parents.
 
-A getter is bound to a task and then gives (value, timestamp) or None for a key.
+As in Kafka Streams, a table without a store has no copy of its rows. Its getter asks the tables it is made of. A getter
+is bound to a task; the function it then gives takes a key and returns (value, timestamp), or None.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from headrace.state.key_value import KeyValueStore
+from headrace.state.session import SessionStore
 from headrace.state.versioned import VersionedStore
+from headrace.state.window import WindowStore
 from headrace.topology.nodes import StepContext
 
 Found: TypeAlias = tuple[Any, int] | None
@@ -23,7 +26,7 @@ class Getter(Protocol):
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """Return the stores it reads: a step that uses the getter must be connected to them."""
+        """Return the stores it reads. A step that uses the getter must be connected to them."""
 
     def bind(self, context: StepContext) -> Get:
         """Return the function that looks up a key."""
@@ -34,7 +37,7 @@ class Getter(Protocol):
 
 @dataclass(frozen=True)
 class StoreGetter:
-    """Look a key up in a table's own store."""
+    """Look a key up in the table's own store, of whatever kind."""
 
     store: str
 
@@ -43,13 +46,17 @@ class StoreGetter:
         return (self.store,)
 
     def bind(self, context: StepContext) -> Get:
-        store: KeyValueStore[Any, Any] | VersionedStore[Any, Any] = context.store(self.store)
+        store = context.store(self.store)
         if isinstance(store, KeyValueStore):
             return store.find
+        if isinstance(store, WindowStore):
+            return _window_get(store)
+        if isinstance(store, SessionStore):
+            return _session_get(store)
         key_of, read = store.key, store.read
 
         def get(key: Any) -> Found:
-            return read(key_of(key))
+            return read(key_of(key))  # type: ignore[no-any-return]
 
         return get
 
@@ -66,56 +73,10 @@ class StoreGetter:
 
 
 @dataclass(frozen=True)
-class WindowStoreGetter:
-    """Look a windowed key up in a window store."""
-
-    store: str
-
-    @property
-    def stores(self) -> tuple[str, ...]:
-        return (self.store,)
-
-    def bind(self, context: StepContext) -> Get:
-        store = context.store(self.store)
-
-        def get(key: Any) -> Found:
-            start = key.window.start
-            return store.read(store.place(store.key(key.key), start), start)  # type: ignore[no-any-return]
-
-        return get
-
-    def bind_as_of(self, context: StepContext) -> GetAsOf | None:
-        return None
-
-
-@dataclass(frozen=True)
-class SessionStoreGetter:
-    """Look a session up in a session store; its timestamp is its end."""
-
-    store: str
-
-    @property
-    def stores(self) -> tuple[str, ...]:
-        return (self.store,)
-
-    def bind(self, context: StepContext) -> Get:
-        store = context.store(self.store)
-
-        def get(key: Any) -> Found:
-            value = store.read(store.key(key.key), key.window.start, key.window.end)
-            return None if value is None else (value, key.window.end)
-
-        return get
-
-    def bind_as_of(self, context: StepContext) -> GetAsOf | None:
-        return None
-
-
-@dataclass(frozen=True)
 class MappedGetter:
-    """Look a key up in the parent and compute the value from there: a filter or map_values without a store.
+    """Look a key up in the parent and compute the value from its row: a filter or map_values without a store.
 
-    `compute(key, value)` gives the value, or None where there is none.
+    `compute(key, value)` returns the value, or None when the row is not in the table.
     """
 
     parent: Getter
@@ -146,7 +107,7 @@ class MappedGetter:
 
 @dataclass(frozen=True)
 class JoinGetter:
-    """Look a key up in both sides of a table-table join and join on the fly."""
+    """Look a key up on both sides of a table-table join and join the two rows."""
 
     left: Getter
     right: Getter
@@ -160,26 +121,27 @@ class JoinGetter:
         return tuple(dict.fromkeys((*self.left.stores, *self.right.stores)))
 
     def bind(self, context: StepContext) -> Get:
-        left, right, joiner = self.left.bind(context), self.right.bind(context), self.joiner
+        get_left, get_right, joiner = self.left.bind(context), self.right.bind(context), self.joiner
         needs_left, needs_right = self.needs_left, self.needs_right
 
         def get(key: Any) -> Found:
-            mine, other = left(key), right(key)
-            if (mine is None and (needs_left or other is None)) or (other is None and needs_right):
+            left, right = get_left(key), get_right(key)
+            if (left is None and (needs_left or right is None)) or (right is None and needs_right):
                 return None
-            timestamp = max(mine[1] if mine else -1, other[1] if other else -1)
-            value = joiner(key, mine[0] if mine else None, other[0] if other else None)
+            timestamp = max(left[1] if left else -1, right[1] if right else -1)
+            value = joiner(key, left[0] if left else None, right[0] if right else None)
             return None if value is None else (value, timestamp)
 
         return get
 
     def bind_as_of(self, context: StepContext) -> GetAsOf | None:
+        # Kafka Streams looks up a joined table at its latest rows, even when both sides keep versions.
         return None
 
 
 @dataclass(frozen=True)
 class SuppressGetter:
-    """Give a waiting key the value before its waiting updates, any other the parent's."""
+    """Look a key up as it was before its waiting updates; a key without waiting updates has the parent's row."""
 
     parent: Getter
     buffer: str
@@ -195,13 +157,30 @@ class SuppressGetter:
             prior = buffer.prior_value(key)
             if prior is None:
                 return parent(key)
-            # When that value was emitted is not known.
+            # The buffer does not know when that value was emitted.
             return None if prior[0] is None else (prior[0], -1)
 
         return get
 
     def bind_as_of(self, context: StepContext) -> GetAsOf | None:
         return None
+
+
+def _window_get(store: WindowStore[Any, Any]) -> Get:
+    def get(key: Any) -> Found:
+        start = key.window.start
+        return store.read(store.place(store.key(key.key), start), start)  # type: ignore[no-any-return]
+
+    return get
+
+
+def _session_get(store: SessionStore[Any, Any]) -> Get:
+    def get(key: Any) -> Found:
+        """Return the session's value; its timestamp is the session's end."""
+        value = store.read(store.key(key.key), key.window.start, key.window.end)
+        return None if value is None else (value, key.window.end)
+
+    return get
 
 
 def _computed(compute: Callable[[Any, Any], Any], key: Any, found: Found) -> Found:

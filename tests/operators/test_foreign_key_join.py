@@ -1,4 +1,7 @@
-"""Join of two tables by a foreign key: each left row is joined with the right row that its value names."""
+"""Join of two tables by a foreign key: each left row is joined with the right row that its value names.
+
+Tests foreign_key_join.py and foreign_key_messages.py, as does test_foreign_key_join_chains.py.
+"""
 
 from typing import Any
 
@@ -7,7 +10,7 @@ import pytest
 from headrace import Materialized, StreamsBuilder, Topology, TopologyError, serdes
 from headrace.records import Record
 from headrace.testing import TopologyTestDriver
-from tests.operators.join_piping import after_bar, check, plus
+from tests.operators.join_piping import after_bar, check, inner_and_left, plus
 
 
 def joined(kind: str, store: str | Materialized | None = None, foreign_key: Any = after_bar) -> Topology:
@@ -24,43 +27,28 @@ def itself(value: str) -> str:
 # -- what is joined ---------------------------------------------------------------------------------------------------
 
 
-def test_documented_example() -> None:
+@inner_and_left
+def test_documented_example(kind: str) -> None:
     check(
-        joined("join", foreign_key=itself),
+        joined(kind, foreign_key=itself),
         """
-        left  k=1@0    ->
+                          join     | left_join
+        left  k=1@0    ->          | k=1+None@0
         right 1=foo@0  -> k=1+foo@0
-        left  k=2@0    -> k=None@0
-        left  k=3@0    -> k=None@0
+        left  k=2@0    -> k=None@0 | k=2+None@0
+        left  k=3@0    -> k=None@0 | k=3+None@0
         right 3=bar@0  -> k=3+bar@0
         left  k=None@0 -> k=None@0
         left  k=1@0    -> k=1+foo@0
-        left  q=10@0   ->
-        left  r=10@0   ->
+        left  q=10@0   ->          | q=10+None@0
+        left  r=10@0   ->          | r=10+None@0
         right 10=baz@0 -> q=10+baz@0 r=10+baz@0
         """,
+        column=kind,
     )
 
 
-def test_documented_example_of_the_left_join() -> None:
-    check(
-        joined("left_join", foreign_key=itself),
-        """
-        left  k=1@0    -> k=1+None@0
-        right 1=foo@0  -> k=1+foo@0
-        left  k=2@0    -> k=2+None@0
-        left  k=3@0    -> k=3+None@0
-        right 3=bar@0  -> k=3+bar@0
-        left  k=None@0 -> k=None@0
-        left  k=1@0    -> k=1+foo@0
-        left  q=10@0   -> q=10+None@0
-        left  r=10@0   -> r=10+None@0
-        right 10=baz@0 -> q=10+baz@0 r=10+baz@0
-        """,
-    )
-
-
-@pytest.mark.parametrize("kind", ["join", "left_join"])
+@inner_and_left
 @pytest.mark.parametrize("store", [None, "kept"])
 def test_left_rows_that_come_after_the_right_ones(kind: str, store: str | None) -> None:
     check(
@@ -78,39 +66,29 @@ def test_left_rows_that_come_after_the_right_ones(kind: str, store: str | None) 
     )
 
 
-def test_right_rows_that_come_after_the_left_ones() -> None:
+@pytest.mark.parametrize(
+    ("kind", "kept"),
+    [("join", {"b": "B|r2+y"}), ("left_join", {"a": "A|r1+None", "b": "B|r2+y", "c": "C|r1+None"})],
+)
+def test_right_rows_that_come_after_the_left_ones(kind: str, kept: dict[str, str]) -> None:
     check(
-        joined("join", "kept"),
+        joined(kind, "kept"),
         """
-        left  a=A|r1@0   ->
-        left  b=B|r2@1   ->
-        left  c=C|r1@2   ->
-        right r1=x@3     -> a=A|r1+x@3 c=C|r1+x@3
-        right r2=y@4     -> b=B|r2+y@4
-        right r3=z@5     ->
-        right r1=None@6  -> a=None@6 c=None@6
+                           join              | left_join
+        left  a=A|r1@0  ->                   | a=A|r1+None@0
+        left  b=B|r2@1  ->                   | b=B|r2+None@1
+        left  c=C|r1@2  ->                   | c=C|r1+None@2
+        right r1=x@3    -> a=A|r1+x@3 c=C|r1+x@3
+        right r2=y@4    -> b=B|r2+y@4
+        right r3=z@5    ->
+        right r1=None@6 -> a=None@6 c=None@6 | a=A|r1+None@6 c=C|r1+None@6
         """,
-        stores={"kept": {"b": "B|r2+y"}},
+        column=kind,
+        stores={"kept": kept},
     )
 
 
-def test_right_rows_of_a_left_join_that_come_after_the_left_ones() -> None:
-    check(
-        joined("left_join", "kept"),
-        """
-        left  a=A|r1@0   -> a=A|r1+None@0
-        left  b=B|r2@1   -> b=B|r2+None@1
-        left  c=C|r1@2   -> c=C|r1+None@2
-        right r1=x@3     -> a=A|r1+x@3 c=C|r1+x@3
-        right r2=y@4     -> b=B|r2+y@4
-        right r3=z@5     ->
-        right r1=None@6  -> a=A|r1+None@6 c=C|r1+None@6
-        """,
-        stores={"kept": {"a": "A|r1+None", "b": "B|r2+y", "c": "C|r1+None"}},
-    )
-
-
-def test_update_of_a_right_row_reaches_everyone_who_names_it_in_the_order_of_their_keys() -> None:
+def test_update_of_a_right_row_goes_to_all_left_rows_that_name_it_in_key_order() -> None:
     check(
         joined("join"),
         """
@@ -151,29 +129,21 @@ def test_result_has_the_larger_timestamp_after_a_left_update_and_the_right_one_a
 # -- deletes ----------------------------------------------------------------------------------------------------------
 
 
-def test_delete_of_a_row_that_had_no_match_is_passed_on_once() -> None:
+@inner_and_left
+def test_delete_of_a_row_that_had_no_match_is_passed_on_once(kind: str) -> None:
     check(
-        joined("join"),
+        joined(kind),
         """
-        left a=A|r@0  ->
+                         join | left_join
+        left a=A|r@0  ->      | a=A|r+None@0
         left a=None@1 -> a=None@1
         left a=None@2 ->
         """,
+        column=kind,
     )
 
 
-def test_delete_of_a_row_of_a_left_join_is_passed_on_once() -> None:
-    check(
-        joined("left_join"),
-        """
-        left a=A|r@0  -> a=A|r+None@0
-        left a=None@1 -> a=None@1
-        left a=None@2 ->
-        """,
-    )
-
-
-@pytest.mark.parametrize("kind", ["join", "left_join"])
+@inner_and_left
 def test_delete_of_an_absent_row_is_not_passed_on(kind: str) -> None:
     check(
         joined(kind),
@@ -184,8 +154,8 @@ def test_delete_of_an_absent_row_is_not_passed_on(kind: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["join", "left_join"])
-def test_deleted_row_hears_no_more_of_the_right_one(kind: str) -> None:
+@inner_and_left
+def test_deleted_row_gets_no_more_updates_of_its_right_row(kind: str) -> None:
     check(
         joined(kind),
         """
@@ -214,37 +184,26 @@ def test_right_row_that_comes_back_is_joined_again(kind: str, result: str) -> No
 # -- changed foreign keys ---------------------------------------------------------------------------------------------
 
 
-def test_row_without_a_match_after_its_foreign_key_changed_is_deleted() -> None:
+@pytest.mark.parametrize(("kind", "kept"), [("join", {}), ("left_join", {"a": "A|r2+None"})])
+def test_row_without_a_match_after_its_foreign_key_changed(kind: str, kept: dict[str, str]) -> None:
     check(
-        joined("join", "kept"),
+        joined(kind, "kept"),
         """
-        left  a=A|r1@0 ->
-        left  a=A|r2@1 -> a=None@1
-        left  a=A|r3@2 -> a=None@2
+                          join        | left_join
+        left  a=A|r1@0 ->             | a=A|r1+None@0
+        left  a=A|r2@1 -> a=None@1    | a=A|r2+None@1
+        left  a=A|r3@2 -> a=None@2    | a=A|r3+None@2
         right r1=x@3   ->
         left  a=A|r1@4 -> a=A|r1+x@4
-        left  a=A|r2@5 -> a=None@5
+        left  a=A|r2@5 -> a=None@5    | a=A|r2+None@5
         """,
-        stores={"kept": {}},
+        column=kind,
+        stores={"kept": kept},
     )
 
 
-def test_row_of_a_left_join_without_a_match_after_its_foreign_key_changed() -> None:
-    check(
-        joined("left_join", "kept"),
-        """
-        left  a=A|r1@0 -> a=A|r1+None@0
-        left  a=A|r2@1 -> a=A|r2+None@1
-        right r1=x@2   ->
-        left  a=A|r1@3 -> a=A|r1+x@3
-        left  a=A|r2@4 -> a=A|r2+None@4
-        """,
-        stores={"kept": {"a": "A|r2+None"}},
-    )
-
-
-@pytest.mark.parametrize("kind", ["join", "left_join"])
-def test_row_hears_of_the_right_row_it_names_now_and_no_more_of_the_one_before(kind: str) -> None:
+@inner_and_left
+def test_row_gets_updates_only_of_the_right_row_that_it_names_now(kind: str) -> None:
     check(
         joined(kind),
         """
@@ -274,53 +233,35 @@ def test_changed_value_with_the_same_foreign_key() -> None:
 # -- null foreign keys ------------------------------------------------------------------------------------------------
 
 
-def test_row_without_a_foreign_key_has_no_result() -> None:
+@inner_and_left
+def test_row_without_a_foreign_key_has_a_result_in_a_left_join_only(kind: str) -> None:
     check(
-        joined("join"),
+        joined(kind),
         """
-        left  a=A|@0   ->
-        left  a=B|@1   ->
-        left  a=None@2 ->
+                         join | left_join
+        left a=A|@0   ->      | a=A|+None@0
+        left a=B|@1   ->      | a=B|+None@1
+        left a=None@2 ->      | a=None@2
         """,
+        column=kind,
     )
 
 
-def test_row_of_a_left_join_without_a_foreign_key_is_joined_with_none() -> None:
+@inner_and_left
+def test_row_that_loses_its_foreign_key_has_a_result_in_a_left_join_only(kind: str) -> None:
     check(
-        joined("left_join"),
+        joined(kind),
         """
-        left  a=A|@0   -> a=A|+None@0
-        left  a=B|@1   -> a=B|+None@1
-        left  a=None@2 -> a=None@2
-        """,
-    )
-
-
-def test_row_that_loses_its_foreign_key_is_deleted() -> None:
-    check(
-        joined("join"),
-        """
+                          join        | left_join
         right r=x@0    ->
         left  a=A|r@1  -> a=A|r+x@1
-        left  a=B|@2   -> a=None@2
+        left  a=B|@2   -> a=None@2    | a=B|+None@2
         right r=y@3    ->
         left  a=C|r@4  -> a=C|r+y@4
+        left  a=D|@5   -> a=None@5    | a=D|+None@5
+        left  a=None@6 ->             | a=None@6
         """,
-    )
-
-
-def test_row_of_a_left_join_that_loses_its_foreign_key_is_joined_with_none() -> None:
-    check(
-        joined("left_join"),
-        """
-        right r=x@0    ->
-        left  a=A|r@1  -> a=A|r+x@1
-        left  a=B|@2   -> a=B|+None@2
-        right r=y@3    ->
-        left  a=C|r@4  -> a=C|r+y@4
-        left  a=D|@5   -> a=D|+None@5
-        left  a=None@6 -> a=None@6
-        """,
+        column=kind,
     )
 
 
