@@ -14,7 +14,8 @@ from headrace.engine.plan import Plan
 from headrace.engine.preparation import make_application, plan_application
 from headrace.errors import StreamsError
 from headrace.spark.query import QuerySetup
-from headrace.spark.runtime.session import is_local, spark_session
+from headrace.spark.runtime.session import spark_session
+from headrace.spark.runtime.settings import is_local
 from headrace.topology.topology import Topology
 
 

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -31,53 +30,12 @@ from headrace.errors import ConfigError
 from headrace.spark.runtime.class_archive import archive_options
 from headrace.spark.runtime.java import end_java, find_java, python_path, worker_variables
 from headrace.spark.runtime.jvm import delete_at_the_end, log_uncaught_exceptions, write_files_quickly
+from headrace.spark.runtime.settings import ATTEMPTS, JAVA_OPTIONS, REQUIRED, is_local, log_level, settings_of
 
-LOG_VARIABLE = "HEADRACE_SPARK_LOG"
-LOG_LEVELS = ("off", "error", "warn", "info", "debug")
-
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-_ATTEMPTS = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")
-_REQUIRED = {
-    **dict.fromkeys(_ATTEMPTS, ("1", "a task that failed must not run again before the application has started again")),
-    "spark.speculation": ("false", "a task must not run twice at the same time"),
-    _PROVIDER: (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        "the state of applications needs it",
-    ),
-    _FORMAT: ("2", "attempts at a batch must not write their state to the same files"),
-}
-"""The settings on which results depend, and why."""
-
-_SQL_SETTINGS = {
-    _PROVIDER: _REQUIRED[_PROVIDER][0],
-    # Every attempt at a batch has files of its own, and the batch's commit names the ones that count. In the first
-    # format all attempts use one name, and the first to write it wins: perhaps a failed attempt, or one of another run.
-    _FORMAT: _REQUIRED[_FORMAT][0],
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.adaptive.enabled": "false",
-    # Spark sees a few large rows. Generating code for them in every batch takes longer than doing without.
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-}
-_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""As safe as the default on a local disk, where a rename is atomic. The default starts five programs for every file."""
-
-_JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-
-# On one machine the JVM shares the cores with Python, which does the work; the JVM moves messages and keeps state. The
-# quick compiler and the collector with one thread take half the time of the default ones, and start sooner.
-_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
-_ONE_THREAD_COLLECTOR = "-XX:+UseSerialGC"
 _SOCKETS = "spark.python.unix.domain.socket"
 _SOCKET_FOLDER = f"{_SOCKETS}.dir"
 _LONGEST_FOLDER = 42
 """In characters. The path of a unix socket may have 103 on the strictest system, and 61 of them come after this."""
-_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
@@ -87,7 +45,7 @@ _first: dict[str, str] = {}
 
 def spark_session(config: StreamsConfig) -> SparkSession:
     """Return a new session for an application; start Spark if this process has none."""
-    settings = _settings(config)
+    settings = settings_of(config)
     with _lock:
         _keep_py4j_from_telling()
         if _has_a_useless_jvm():
@@ -119,80 +77,7 @@ def stop_session() -> None:
         _first.clear()
 
 
-# -- settings ---------------------------------------------------------------------------------------------------------
-
-
-def _settings(config: StreamsConfig) -> dict[str, str]:
-    """Return Spark's settings for an application: ours, and the user's over them."""
-    given = {name: _text(value) for name, value in config.spark.items()}
-    _check(config.master, given)
-    settings = {
-        "spark.master": config.master,
-        "spark.app.name": f"headrace-{config.application_id}",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "2g",
-        "spark.driver.maxResultSize": "0",
-        **dict.fromkeys(_ATTEMPTS, "1"),
-        "spark.speculation": "false",
-        # Above that, PySpark would send a function as a broadcast variable, which stateful stages do not load.
-        "spark.broadcast.UDFCompressionThreshold": "2047m",
-        "spark.executorEnv.PYTHONHASHSEED": "0",
-        **_SQL_SETTINGS,
-    }
-    if is_local(config.master):
-        settings |= {
-            _FILE_MANAGER: _RENAMING,
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executorEnv.PYTHONPATH": python_path(),
-        }
-    for name in _JAVA_OPTIONS if is_local(config.master) else _JAVA_OPTIONS[:1]:
-        options = given.pop(name, "")
-        settings[name] = " ".join([_log_options(), *_jvm_options(config.master, options), options]).rstrip()
-    return settings | given
-
-
-def _jvm_options(master: str, given: str) -> list[str]:
-    """Return what makes a JVM beside the workers take little of their time; what is given counts more."""
-    if not is_local(master):
-        return []
-    return [_QUICK_COMPILER, *([] if _COLLECTOR.search(given) else [_ONE_THREAD_COLLECTOR])]
-
-
-def _check(master: str, given: Mapping[str, str]) -> None:
-    """Refuse settings that would make results wrong."""
-    for name, value in given.items():
-        required, reason = _REQUIRED.get(name, (value, ""))
-        if value != required:
-            raise ConfigError(f"setting 'spark': '{name}' must be '{required}', got '{value}': {reason}")
-    if "spark.master" in given:
-        raise ConfigError("setting 'spark': 'spark.master' cannot be set here. Use the setting 'master' instead")
-    attempts = re.fullmatch(r"local\[.+,\s*(\d+)\]", master)
-    if attempts and attempts[1] != "1":
-        reason = _REQUIRED[_ATTEMPTS[0]][1]
-        raise ConfigError(f"setting 'master': a task may have only 1 attempt, got '{master}': {reason}")
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def is_local(master: str) -> bool:
-    """Tell whether Spark runs on this machine alone."""
-    return master.startswith("local")
-
-
-def _log_options() -> str:
-    file = Path(__file__).with_name("log4j2.properties").as_uri()
-    return f'"-Dlog4j2.configurationFile={file}" -Dheadrace.spark.log={_log_level()}'
-
-
-def _log_level() -> str:
-    level = (os.environ.get(LOG_VARIABLE) or "off").lower()
-    if level not in LOG_LEVELS:
-        raise ConfigError(f"{LOG_VARIABLE}: expected one of {', '.join(LOG_LEVELS)}, got '{level}'")
-    return level
+# -- the settings of a session -----------------------------------------------------------------------------------------
 
 
 def _set(session: SparkSession, settings: Mapping[str, str], given: Iterable[str]) -> None:
@@ -217,9 +102,9 @@ def _check_same(context: SparkContext, config: StreamsConfig) -> None:
         )
     if _first:
         return
-    attempts = {} if is_local(context.master) else dict.fromkeys(_ATTEMPTS, "4")
+    attempts = {} if is_local(context.master) else dict.fromkeys(ATTEMPTS, "4")
     for name, usual in {**attempts, "spark.speculation": "false"}.items():
-        required, reason = _REQUIRED[name]
+        required, reason = REQUIRED[name]
         running = context.getConf().get(name, usual)
         if running != required:
             raise ConfigError(
@@ -233,7 +118,7 @@ def _check_same(context: SparkContext, config: StreamsConfig) -> None:
 
 def _start(settings: Mapping[str, str]) -> SparkContext:
     _warn_of_another_spark()
-    if _log_level() == "off":
+    if log_level() == "off":
         _silence_py4j()
     imports = threading.Thread(target=_import_ahead, name="headrace-imports", daemon=True)
     imports.start()
@@ -242,8 +127,8 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
     for name, value in {**sockets, **settings}.items():
         conf.set(name, value)
     if is_local(master):
-        java_options = settings[_JAVA_OPTIONS[0]]
-        conf.set(_JAVA_OPTIONS[0], f"{archive_options(java_home, java_options)} {java_options}".lstrip())
+        java_options = settings[JAVA_OPTIONS[0]]
+        conf.set(JAVA_OPTIONS[0], f"{archive_options(java_home, java_options)} {java_options}".lstrip())
     with _environment(_variables(master, java_home)), _interrupts_as_before():
         try:
             context = SparkContext(conf=conf)
