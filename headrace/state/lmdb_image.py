@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headrace.state.image import Changes
 from headrace.state.lmdb_table import Entry, Table, Tables, Transaction
-from headrace.state.ordered_map import Position
+from headrace.state.ordered_map import TimeKey
 
 _CHUNK_BYTES = 1 << 20
 
@@ -21,17 +21,17 @@ _ORDERED, _UNCOUNTED = b"ordered/", b"uncounted/"  # the two kinds of marks, eac
 class LmdbSpace:
     """The committed entries of one store, in the order of their keys' bytes."""
 
-    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "get", "position")
+    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "get", "time_key")
 
-    def __init__(self, tables: Tables, name: str, position: Position | None = None) -> None:
+    def __init__(self, tables: Tables, name: str, time_key: TimeKey | None = None) -> None:
         self._tables = tables
         self._data = tables.table(_DATA + name)
         self.get = self._data.getter(tables)
-        self._order = None if position is None else tables.table(_ORDER + name)
+        self._order = None if time_key is None else tables.table(_ORDER + name)
         self._marks = tables.table(_MARKS)
         self._ordered = _ORDERED + name.encode()
         self._uncounted = _UNCOUNTED + name.encode()
-        self.position = position
+        self.time_key = time_key
 
     def between(self, low: bytes | None, high: bytes | None) -> list[Entry]:
         return list(self._data.walk(self._tables.reader, low, high))
@@ -40,7 +40,7 @@ class LmdbSpace:
         for page in self._data.pages(self._tables.current, low, high, reverse=reverse):
             yield from page
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[Entry]:
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[Entry]:
         assert self._order is not None
         for page in self._order.pages(self._tables.current, low, high):
             for _, key in page:
@@ -60,10 +60,10 @@ class LmdbSpace:
         return reader.stat(self._data.database)["entries"] + self._count_uncounted(reader)
 
     def write(self, transaction: Transaction, changes: Changes) -> None:
-        """Put and delete entries, in the second order too, or mark it as out of date without the position function."""
-        if self.position is not None and self._order is not None:
+        """Put and delete entries, in the time order too, or mark it as out of date without the time-key function."""
+        if self.time_key is not None and self._order is not None:
             self.put_in_order(transaction)
-            place = self.position
+            place = self.time_key
             places = {place(key): None if value is None else key for key, value in changes.items()}
             # An entry that is there already has its place: finding that out is cheaper than writing it again.
             self._order.write(transaction, places, replace=False)
@@ -75,16 +75,16 @@ class LmdbSpace:
             self._marks.write(transaction, {self._uncounted: str(uncounted).encode()})
 
     def is_in_order(self, transaction: Transaction) -> bool:
-        """Tell whether the second order has all entries."""
+        """Tell whether the time order has all entries."""
         return self._marks.get(transaction, self._ordered) is not None
 
     def put_in_order(self, transaction: Transaction) -> None:
-        """Make the second order anew from the entries, unless it has them all."""
-        if self.position is None or self._order is None or self.is_in_order(transaction):
+        """Make the time order anew from the entries, unless it has them all."""
+        if self.time_key is None or self._order is None or self.is_in_order(transaction):
             return
         transaction.drop(self._order.database, delete=False)
         for page in self._data.pages(lambda: transaction, None, None, page_bytes=_CHUNK_BYTES):
-            self._order.write(transaction, {self.position(key): key for key, _ in page})
+            self._order.write(transaction, {self.time_key(key): key for key, _ in page})
         self._marks.write(transaction, {self._ordered: b""})
 
     def _count_uncounted(self, transaction: Transaction) -> int:
@@ -102,9 +102,9 @@ class LmdbImage:
     Nothing waits for the disk. What is written outlives the process, but not a crash of the host: the image is a copy
     of what is committed elsewhere, and has to be made anew then.
 
-    The second order of a space needs the position function, which only its store knows. Open the space with it before
+    The time order of a space needs the time-key function, which only its store knows. Open the space with it before
     `update`, and the order is kept with every change. An update without it leaves the order out of date, and whoever
-    has the space open with its position then builds it from all entries, at the latest when opening or refreshing.
+    has the space open with its time_key then builds it from all entries, at the latest when opening or refreshing.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -114,11 +114,11 @@ class LmdbImage:
         self._meta = self._tables.table(_META)
         self._spaces: dict[str, LmdbSpace] = {}
 
-    def space(self, name: str, position: Position | None = None) -> LmdbSpace:
-        """Open the space of a store; `position` gives its second order, if it has one."""
+    def space(self, name: str, time_key: TimeKey | None = None) -> LmdbSpace:
+        """Open the space of a store; `time_key` gives its time order, if it has one."""
         space = self._spaces.get(name)
-        if space is None or (space.position is None and position is not None):
-            space = self._spaces[name] = LmdbSpace(self._tables, name, position)
+        if space is None or (space.time_key is None and time_key is not None):
+            space = self._spaces[name] = LmdbSpace(self._tables, name, time_key)
             self.refresh()
         return space
 
@@ -129,7 +129,7 @@ class LmdbImage:
     def update(self, changes: Mapping[str, Changes] = {}, meta: Mapping[bytes, bytes | None] = {}) -> None:
         """Take over changes of spaces and set values of `meta`, None to remove, all at once or not at all.
 
-        A space need not be open; see above for its second order.
+        A space need not be open; see above for its time order.
         """
         spaces = dict(self._spaces)
         for name in changes:
@@ -204,8 +204,8 @@ class LmdbImage:
             self._complete_orders()
 
     def _complete_orders(self) -> None:
-        """Build the second orders that somebody without their position functions has left out of date."""
-        spaces = [space for space in self._spaces.values() if space.position is not None]
+        """Build the time orders that somebody without their time-key functions has left out of date."""
+        spaces = [space for space in self._spaces.values() if space.time_key is not None]
 
         def work(transaction: Transaction) -> None:
             for space in spaces:

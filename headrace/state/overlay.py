@@ -10,7 +10,7 @@ from typing import Any
 from sortedcontainers import SortedKeyList, SortedList
 
 from headrace.state.image import Changes, Space
-from headrace.state.ordered_map import Position, in_chunks
+from headrace.state.ordered_map import TimeKey, in_chunks
 
 ABSENT: Any = object()
 """What `live.get` gives for a key that was not touched yet."""
@@ -29,14 +29,14 @@ class Overlay:
 
     __slots__ = (
         "_by_key",
-        "_by_position",
+        "_by_time",
         "_decode",
         "_encode",
         "_grouped",
         "_groups",
-        "_position",
         "_space",
         "_suffix",
+        "_time_key",
         "find",
         "live",
         "unchanged",
@@ -47,21 +47,21 @@ class Overlay:
         space: Space,
         encode: Callable[[Any], bytes],
         decode: Callable[[bytes], Any],
-        position: Position | None = None,
+        time_key: TimeKey | None = None,
         suffix: int = 0,
     ) -> None:
         """Lay over a space; keys that differ in their last `suffix` bytes only form a group for `between`."""
         self._space = space
         self._encode = encode
         self._decode = decode
-        self._position = position
+        self._time_key = time_key
         self._suffix = suffix
         self.find = space.get
         """Return what the image has for a key, as bytes, or None."""
         self.live: dict[bytes, Any] = {}  # in the order of first touch: a batch run again gives the same bytes
         self.unchanged: set[bytes] = set()
         self._by_key: Any = None
-        self._by_position: Any = None
+        self._by_time: Any = None
         self._groups: dict[bytes, list[bytes]] = {}
         self._grouped = 0
 
@@ -94,8 +94,8 @@ class Overlay:
             del self.live[key]
             if self._by_key is not None:
                 self._by_key.discard(key)
-            if self._by_position is not None:
-                self._by_position.discard(key)
+            if self._by_time is not None:
+                self._by_time.discard(key)
             if self._grouped:
                 self._ungroup(key)
 
@@ -127,15 +127,15 @@ class Overlay:
         committed = self._space.iterate(low, high, reverse=reverse)
         return self._merge(mine, committed, None, reverse)
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, Any]]:
-        """Walk the entries whose position is from low to high, both included, in that order."""
-        position = self._position
-        assert position is not None
-        if self._by_position is None:
-            self._by_position = SortedKeyList(self.live, key=position)
-        mine = in_chunks(self._ranges(self._by_position, "irange_key"), low, high, False, position)
-        committed = self._space.iterate_by_position(low, high)
-        return self._merge(mine, committed, position, False)
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, Any]]:
+        """Walk the entries whose time key is from low to high, both included, in that order."""
+        time_key = self._time_key
+        assert time_key is not None
+        if self._by_time is None:
+            self._by_time = SortedKeyList(self.live, key=time_key)
+        mine = in_chunks(self._ranges(self._by_time, "irange_key"), low, high, False, time_key)
+        committed = self._space.iterate_by_time(low, high)
+        return self._merge(mine, committed, time_key, False)
 
     def _ranges(self, order: Any, method: str) -> Callable[..., Iterator[bytes]]:
         """Return the method of a sorted list that gives a range of it, taking in the new keys first."""
@@ -169,7 +169,7 @@ class Overlay:
         self,
         mine: Iterator[bytes],
         committed: Iterator[tuple[bytes, bytes]],
-        position: Position | None,
+        time_key: TimeKey | None,
         reverse: bool,
     ) -> Iterator[tuple[bytes, Any]]:
         live = self.live
@@ -182,7 +182,7 @@ class Overlay:
             elif entry is None:
                 take_mine = True
             else:
-                first, second = (mine_key, entry[0]) if position is None else (position(mine_key), position(entry[0]))
+                first, second = (mine_key, entry[0]) if time_key is None else (time_key(mine_key), time_key(entry[0]))
                 take_mine = first >= second if reverse else first <= second
             if take_mine:
                 assert mine_key is not None
@@ -204,7 +204,7 @@ class Overlay:
     def commit(self, *, expired_before: bytes | None = None) -> Changes:
         """Hand what changed to the image, forget it here, and return it.
 
-        With `expired_before`, entries whose position is less are deleted on the way.
+        With `expired_before`, entries whose time key is less are deleted on the way.
         """
         live, unchanged, encode = self.live, self.unchanged, self._encode
         for key in unchanged:
@@ -212,16 +212,16 @@ class Overlay:
         unchanged.clear()
         changes: Changes = {key: None if value is None else encode(value) for key, value in live.items()}
         if expired_before is not None:
-            position = self._position
-            assert position is not None
-            for key in [key for key in changes if position(key) < expired_before]:
+            time_key = self._time_key
+            assert time_key is not None
+            for key in [key for key in changes if time_key(key) < expired_before]:
                 changes[key] = None
-            for key, _ in self._space.iterate_by_position(b"", expired_before):
+            for key, _ in self._space.iterate_by_time(b"", expired_before):
                 changes[key] = None
         if changes:
             self._space.apply(changes)
         live.clear()
-        self._by_key = self._by_position = None
+        self._by_key = self._by_time = None
         if self._grouped:
             self._groups.clear()
             self._grouped = 0

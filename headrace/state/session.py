@@ -21,7 +21,7 @@ _TIME = struct.Struct(">q")
 _MAX_TIME = 0x7FFFFFFFFFFFFFFF
 
 
-def _position(key: bytes) -> bytes:
+def _time_key(key: bytes) -> bytes:
     """Order by end, then start, then key."""
     return key[-16:] + key[:-16]
 
@@ -51,7 +51,7 @@ class SessionStore(Generic[K, V]):
         self.value_is_exact = value_serde.exact_type is not None
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
         codec = plain_codec(name, value_serde)
-        self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position, suffix=16)
+        self._overlay = Overlay(image.space(name, _time_key), codec.encode, codec.decode, _time_key, suffix=16)
         self._decode_key = key_serde.decoder(name)
         self._freeze, self._thaw = codec.freeze, codec.thaw
         # The latest end ever put, and the least that is still kept; both only rise.
@@ -115,7 +115,7 @@ class SessionStore(Generic[K, V]):
             return
         thaw = self._thaw
         high = _TIME.pack(latest_end + 1) if latest_end < _MAX_TIME else b"\xff"
-        for raw, entry in self._overlay.iterate_by_position(_TIME.pack(earliest_end), high):
+        for raw, entry in self._overlay.iterate_by_time(_TIME.pack(earliest_end), high):
             end, start = _SUFFIX.unpack_from(raw, len(raw) - 16)
             yield raw[:-16], start, end, entry if thaw is None else thaw(entry)
 

@@ -32,7 +32,7 @@ class VersionedRecord(NamedTuple, Generic[V]):
     valid_to: int | None = None
 
 
-def _position(place: bytes) -> bytes:
+def _time_key(place: bytes) -> bytes:
     """Order by the time a version stopped to hold, then key."""
     return place[-8:] + place[:-8]
 
@@ -66,8 +66,8 @@ class VersionedStore(Generic[K, V]):
         encode, decode = _version_codec(codec)
         # Both keep (start, value); a value of None in the history is a time without one.
         self._latest = Overlay(image.space(name), encode, decode)
-        history = image.space(f"{name}/history", _position)
-        self._history = Overlay(history, encode, decode, _position, suffix=8)
+        history = image.space(f"{name}/history", _time_key)
+        self._history = Overlay(history, encode, decode, _time_key, suffix=8)
         self._observed = cells.cell(f"{name}/observed", -1)
         self._expired_to = -_MAX_TIME
         self._encode = codec.encode

@@ -25,7 +25,7 @@ _LOOKED_UP_FAST = (str, int, bytes)
 """Types whose equal values have equal bytes, and that a dict finds in less time than these take to make."""
 
 
-def _position(key: bytes) -> bytes:
+def _time_key(key: bytes) -> bytes:
     """Order by start, then key, then sequence number."""
     return key[-12:-4] + key[:-12] + key[-4:]
 
@@ -60,7 +60,7 @@ class WindowStore(Generic[K, V]):
         self.value_is_exact = value_serde.exact_type is not None
         self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
         codec = (timestamped_codec if timestamped else plain_codec)(name, value_serde)
-        self._overlay = Overlay(image.space(name, _position), codec.encode, codec.decode, _position, suffix=12)
+        self._overlay = Overlay(image.space(name, _time_key), codec.encode, codec.decode, _time_key, suffix=12)
         self._decode_key = key_serde.decoder(name)
         self._thaw = codec.thaw
         # For a step that comes back to a place soon after it wrote there: what is in hand, by place, frozen.
@@ -164,7 +164,7 @@ class WindowStore(Generic[K, V]):
             return
         thaw = self._thaw
         high = _TIME.pack(latest + 1) if latest < _MAX_TIME else b"\xff"
-        for raw, entry in self._overlay.iterate_by_position(_TIME.pack(earliest), high):
+        for raw, entry in self._overlay.iterate_by_time(_TIME.pack(earliest), high):
             yield raw[:-12], _SUFFIX.unpack_from(raw, len(raw) - 12)[0], entry if thaw is None else thaw(entry)
 
     def put(self, key: K, value: V | None, start: int) -> None:

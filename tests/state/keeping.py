@@ -6,7 +6,7 @@ from typing import Any
 from headrace import StoreBuilder
 from headrace.serdes import Json, Serde, String
 from headrace.state.image import Changes, MemoryImage, Space
-from headrace.state.ordered_map import Position
+from headrace.state.ordered_map import TimeKey
 from headrace.state.small_state import SmallState
 
 
@@ -29,8 +29,8 @@ class CountingSpace:
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         return self._counted(self._space.iterate(low, high, reverse=reverse))
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return self._counted(self._space.iterate_by_position(low, high))
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self._counted(self._space.iterate_by_time(low, high))
 
     def apply(self, changes: Changes) -> None:
         self.touched += len(changes)
@@ -52,9 +52,9 @@ class CountingImage:
         self._image = MemoryImage(entries)
         self._spaces: dict[str, CountingSpace] = {}
 
-    def space(self, name: str, position: Position | None = None) -> CountingSpace:
+    def space(self, name: str, time_key: TimeKey | None = None) -> CountingSpace:
         if name not in self._spaces:
-            self._spaces[name] = CountingSpace(self._image.space(name, position))
+            self._spaces[name] = CountingSpace(self._image.space(name, time_key))
         return self._spaces[name]
 
     @property

@@ -206,7 +206,7 @@ OPERATIONS = st.lists(
         st.tuples(st.just("delete"), KEYS),
         st.tuples(st.just("get"), KEYS),
         st.tuples(st.just("iterate"), KEYS, KEYS),
-        st.tuples(st.just("by position"), KEYS, KEYS),
+        st.tuples(st.just("by time"), KEYS, KEYS),
         st.tuples(st.just("between"), st.sampled_from([b"", b"a", b"ab"])),
         st.tuples(st.just("commit")),
     ),
@@ -233,10 +233,10 @@ def test_any_operations_give_what_a_sorted_dict_gives(operations: list[tuple[Any
                 expected = sorted(entry for entry in model.items() if low <= entry[0] <= high)
                 assert list(overlay.iterate(low, high)) == expected
                 assert list(overlay.iterate(low, high, reverse=True)) == expected[::-1]
-            case "by position", low, high:
+            case "by time", low, high:
                 expected = [entry for entry in model.items() if low <= backwards(entry[0]) <= high]
                 expected.sort(key=lambda entry: backwards(entry[0]))
-                assert list(overlay.iterate_by_position(low, high)) == expected
+                assert list(overlay.iterate_by_time(low, high)) == expected
             case "between", group:
                 expected = sorted(entry for entry in model.items() if entry[0][:-1] == group)
                 assert overlay.between(group, group + b"1", group + b"3") == expected
