@@ -21,17 +21,20 @@ _ORDERED, _UNCOUNTED = b"ordered/", b"uncounted/"  # the two kinds of marks, eac
 class LmdbSpace:
     """The committed entries of one store, in the order of their keys' bytes."""
 
-    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "get", "time_key")
+    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "time_key")
 
     def __init__(self, tables: Tables, name: str, time_key: TimeKey | None = None) -> None:
         self._tables = tables
         self._data = tables.table(_DATA + name)
-        self.get = self._data.getter(tables)
         self._order = None if time_key is None else tables.table(_ORDER + name)
         self._marks = tables.table(_MARKS)
         self._ordered = _ORDERED + name.encode()
         self._uncounted = _UNCOUNTED + name.encode()
         self.time_key = time_key
+
+    def get(self, key: bytes) -> bytes | None:
+        # A closure with the body of `Table.get` would save the second call: 15 of 270 ns, once for a key and a batch.
+        return self._data.get(self._tables.reader, key)
 
     def between(self, low: bytes | None, high: bytes | None) -> list[Entry]:
         return list(self._data.walk(self._tables.reader, low, high))

@@ -147,17 +147,6 @@ class Table:
             return transaction.get(_FIRST + key, None, self.database)
         return dict(self._bucket(transaction, (_FIRST + key)[: self._longest])).get(key)
 
-    def getter(self, tables: Tables) -> Callable[[bytes], bytes | None]:
-        """Return what `get` does in the transaction of the moment, without the calls: the way of every look-up."""
-        short, database, get = self._short, self.database, self.get
-
-        def find(key: bytes) -> bytes | None:
-            if len(key) < short:
-                return tables.reader.get(_FIRST + key, None, database)
-            return get(tables.reader, key)
-
-        return find
-
     def walk(
         self, transaction: Transaction, low: bytes | None, high: bytes | None, *, reverse: bool = False
     ) -> Iterator[Entry]:
