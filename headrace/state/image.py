@@ -1,4 +1,4 @@
-"""What a task's stores held at the last commit, as bytes: the seam between stores and where they are kept."""
+"""The seam between stores and their storage: what a task's stores held at the last commit, as bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 from headrace.state.ordered_map import OrderedMap, TimeKey
 
 Changes: TypeAlias = dict[bytes, bytes | None]
-"""What changed in one store since the last commit: key to value, or to None for a delete."""
+"""What a commit changes in one space: key to value, or to None for a delete."""
 
 
 class Space(Protocol):
@@ -21,13 +21,13 @@ class Space(Protocol):
         """Return the entries from low to high, both included, at once."""
 
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the entries from low to high, both included; the space may change meanwhile."""
+        """Walk the entries from low to high, both included. The space may change during the walk."""
 
     def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the entries whose time key is from low to high, both included, in that order."""
+        """Walk the entries with time keys from low to high, both included, in the order of their time keys."""
 
     def apply(self, changes: Changes) -> None:
-        """Take over the changes of a commit."""
+        """Make the changes of a commit."""
 
     def __len__(self) -> int: ...
 
@@ -36,7 +36,7 @@ class Image(Protocol):
     """The committed entries of all stores of a task."""
 
     def space(self, name: str, time_key: TimeKey | None = None) -> Space:
-        """Open the space of a store; `time_key` gives its time order, if it has one."""
+        """Open a space; `time_key` makes its time order, if it has one."""
 
 
 class MemorySpace:

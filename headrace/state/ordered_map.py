@@ -1,4 +1,4 @@
-"""A dict of bytes keys that puts them in order when a range is first asked for."""
+"""A dict with keys of bytes that sorts them when a range is first asked for."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sortedcontainers import SortedKeyList, SortedList
 
 T = TypeVar("T")
 TimeKey = Callable[[bytes], bytes]
-"""Where a key stands in a time order, such as by time."""
+"""Turns a key into the bytes that sort it by time. A time key is unique, as a key is."""
 
 
 class OrderedMap(Generic[T]):
-    """Keep entries by key, and in order once somebody asks for a range.
+    """Keep entries by key, and sort the keys once a range is asked for.
 
-    A store that is never ranged over pays for a dict only. `time_key` gives a time order of the same keys.
+    A store that is never asked for a range pays for a dict only. With `time_key` the keys have a second order, by time.
     """
 
     __slots__ = ("_by_key", "_by_time", "data", "time_key")
@@ -48,11 +48,11 @@ class OrderedMap(Generic[T]):
         return list(self._keys().irange(low, high))
 
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
-        """Walk the keys from low to high, both included; entries may change meanwhile."""
+        """Walk the keys from low to high, both included. Entries may change during the walk."""
         return in_chunks(self._keys().irange, low, high, reverse, None)
 
     def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[bytes]:
-        """Walk the keys whose time key is from low to high, both included; entries may change meanwhile."""
+        """Walk the keys with time keys from low to high, both included. Entries may change during the walk."""
         assert self.time_key is not None
         if self._by_time is None:
             self._by_time = SortedKeyList(self.data, key=self.time_key)
@@ -71,7 +71,7 @@ def in_chunks(
     reverse: bool,
     time_key: TimeKey | None,
 ) -> Iterator[bytes]:
-    """Seek anew for every chunk, so that changes between two keys do no harm."""
+    """Read a range in chunks and search again for each of them, so that changes between two keys do no harm."""
     size = 16
     inclusive = (True, True)
     while True:
