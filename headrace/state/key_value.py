@@ -7,10 +7,10 @@ from typing import Any, Generic, TypeVar
 
 from headrace.errors import SerializationError
 from headrace.records import ValueAndTimestamp
-from headrace.serdes import Serde
 from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, value_maker, with_timestamp
-from headrace.state.image import Changes, Image
+from headrace.state.image import Changes
 from headrace.state.overlay import ABSENT, Overlay
+from headrace.state.setup import StoreSetup
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,13 +24,12 @@ class KeyValueStore(Generic[K, V]):
     `write` takes the two apart. `find`, of a timestamped one, is a `read` of a key that is not serialized yet.
     """
 
-    def __init__(
-        self, name: str, key_serde: Serde[Any], value_serde: Serde[Any], image: Image, *, timestamped: bool = False
-    ) -> None:
-        self.name = name
+    def __init__(self, setup: StoreSetup, *, timestamped: bool = False) -> None:
+        self.name = name = setup.name
+        key_serde, value_serde = setup.key_serde, setup.value_serde
         self.timestamped = timestamped
         codec = (timestamped_codec if timestamped else plain_codec)(name, value_serde)
-        overlay = Overlay(image.space(name), codec.encode, codec.decode)
+        overlay = Overlay(setup.image.space(name), codec.encode, codec.decode)
         self._overlay = overlay
         self._decode_key = key_serde.decoder(name)
         self._thaw = codec.thaw

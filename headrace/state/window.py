@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, overload
 
 from headrace.records import ValueAndTimestamp, Window, Windowed
-from headrace.serdes import Serde
 from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, with_timestamp
-from headrace.state.image import Changes, Image
+from headrace.state.image import Changes
 from headrace.state.overlay import ABSENT, Overlay
-from headrace.state.small_state import SmallState
+from headrace.state.retention import MAX_TIME, Retention
+from headrace.state.setup import StoreSetup
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -19,7 +19,6 @@ V = TypeVar("V")
 _SUFFIX = struct.Struct(">qi")
 _TIME = struct.Struct(">q")
 _MAX_SEQUENCE = 0x7FFFFFFF
-_MAX_TIME = 0x7FFFFFFFFFFFFFFF
 _MIN_SEGMENT = 60_000
 _LOOKED_UP_FAST = (str, int, bytes)
 """Types whose equal values have equal bytes, and that a dict finds in less time than these take to make."""
@@ -41,11 +40,7 @@ class WindowStore(Generic[K, V]):
 
     def __init__(
         self,
-        name: str,
-        key_serde: Serde[Any],
-        value_serde: Serde[Any],
-        image: Image,
-        cells: SmallState,
+        setup: StoreSetup,
         *,
         retention: int,
         window_size: int,
@@ -53,6 +48,7 @@ class WindowStore(Generic[K, V]):
         timestamped: bool = False,
         keep_oldest: bool = False,
     ) -> None:
+        name, key_serde, value_serde, image = setup.name, setup.key_serde, setup.value_serde, setup.image
         self.name = name
         self.retention = retention
         self.window_size = window_size
@@ -68,19 +64,16 @@ class WindowStore(Generic[K, V]):
         self.key_type = key_serde.exact_type if key_serde.exact_type in _LOOKED_UP_FAST else None
         self._encode_key = key_serde.encoder(name) if key_serde.exact_type is not None else self.key
         self._retain_duplicates = retain_duplicates
-        self._sequence = cells.cell(f"{name}/sequence", 0)
-        # The latest start ever put, and the least that is still shown; both only rise.
-        self._latest = cells.cell(f"{name}/latest", -_MAX_TIME)
-        self.floor = cells.cell(f"{name}/floor", -_MAX_TIME)
-        self._lag = retention - (0 if keep_oldest else 1)
-        self._expired_to = -_MAX_TIME
+        self._sequence = setup.small_state.cell(f"{name}/sequence", 0)
+        self._kept = Retention(name, setup.small_state, retention, keep_oldest=keep_oldest)
+        self._latest, self.floor = self._kept.latest, self._kept.floor
         self._bind()
 
     def _bind(self) -> None:
         """Make the functions of the hot path, with everything they need at hand."""
         overlay = self._overlay
         live, unchanged, load, delete = overlay.live, overlay.unchanged, overlay.load, overlay.delete
-        freeze, thaw, latest, floor, lag = self.freeze, self._thaw, self._latest, self.floor, self._lag
+        freeze, thaw, latest, floor, lag = self.freeze, self._thaw, self._latest, self.floor, self._kept.lag
         thaw_value, key_of, encode_key = self.thaw_value, self.key, self._encode_key
         pack, sequence = _SUFFIX.pack, self._sequence
 
@@ -141,7 +134,7 @@ class WindowStore(Generic[K, V]):
 
     def keep_longer(self, time: int) -> None:
         """Show windows for that much longer than the retention; operators that need it say so before they begin."""
-        self._lag = self.retention - 1 + time
+        self._kept.keep_longer(time)
         self._bind()
 
     def scan(self, key: bytes, earliest: int, latest: int) -> list[tuple[int, Any]]:
@@ -163,7 +156,7 @@ class WindowStore(Generic[K, V]):
         if latest < earliest:
             return
         thaw = self._thaw
-        high = _TIME.pack(latest + 1) if latest < _MAX_TIME else b"\xff"
+        high = _TIME.pack(latest + 1) if latest < MAX_TIME else b"\xff"
         for raw, entry in self._overlay.iterate_by_time(_TIME.pack(earliest), high):
             yield raw[:-12], _SUFFIX.unpack_from(raw, len(raw) - 12)[0], entry if thaw is None else thaw(entry)
 
@@ -198,7 +191,7 @@ class WindowStore(Generic[K, V]):
 
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """Walk all windows of all keys."""
-        return self.fetch_all(0, _MAX_TIME - 1)
+        return self.fetch_all(0, MAX_TIME - 1)
 
     def decode_key(self, key: bytes) -> K:
         """Turn a serialized key back into a key."""
@@ -206,11 +199,7 @@ class WindowStore(Generic[K, V]):
 
     def commit(self) -> dict[str, Changes]:
         """Hand what changed to the image, drop what has expired, and return the changes, by space."""
-        floor = self.floor[0]
-        if floor - self._expired_to < max(self.retention // 2, 1):
-            return {self.name: self._overlay.commit()}
-        self._expired_to = floor
-        return {self.name: self._overlay.commit(expired_before=_TIME.pack(max(floor, 0)))}
+        return {self.name: self._overlay.commit(expired_before=self._kept.expired_before())}
 
     def _shown(self, entry: Any) -> Any:
         """Return an entry as users see it."""

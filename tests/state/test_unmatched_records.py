@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from headrace import serdes
-from headrace.state.builders import unmatched_store
+from headrace.state.builders import unmatched_records
 from headrace.state.unmatched_records import LEFT, RIGHT
 from tests.state.keeping import Kept
 
 
 @pytest.fixture
 def kept() -> Kept:
-    return Kept(unmatched_store("unmatched", serdes.String, serdes.String, serdes.Json))
+    return Kept(unmatched_records("unmatched", serdes.String, serdes.String, serdes.Json))
 
 
 def walked(kept: Kept) -> list[tuple[int, int, Any, list[Any]]]:
