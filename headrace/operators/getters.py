@@ -80,7 +80,7 @@ class WindowStoreGetter:
 
         def get(key: Any) -> Found:
             start = key.window.start
-            return store.read(store.place(store.key(key.key), start), start)  # type: ignore[no-any-return]
+            return store.read(store.entry_key(store.key(key.key), start), start)  # type: ignore[no-any-return]
 
         return get
 

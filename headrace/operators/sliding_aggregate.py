@@ -32,7 +32,7 @@ class SlidingAggregate:
 
     def bind(self, context: StepContext, forward: Process) -> Process:
         store, fail, dropped = context.store(self.store), context.fail, context.dropped
-        place_of = store.place
+        place_of = store.entry_key
         difference, grace, emit_on_close = self.windows.difference, self.windows.grace, self.emit_on_close
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
         cache = None if emit_on_close else context.cache(self.store, forward, send_old)

@@ -43,7 +43,7 @@ class WindowAggregate:
         if cache is not None and self.shared:
             # Kafka Streams' cache still shows windows that another step's records have pushed out of the store.
             store.keep_longer(store.retention)
-        locate, read, write, key_type = store.locate, store.read, store.write, store.key_type
+        locate, read, write, key_type = store.encode_entry_key, store.read, store.write, store.key_type
         initializer, aggregator, send_old = self.initializer, self.aggregator, self.send_old
         windows_for, grace, emit_on_close = self.windows.windows_for, self.windows.grace, self.emit_on_close
         observed = context.cell("stream_time", -1)
