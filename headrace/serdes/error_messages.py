@@ -20,7 +20,7 @@ _FITTING: tuple[tuple[type, str], ...] = (
     (list, "Json"),
 )
 
-READ_HINT = "Hint: pass the serde the data was written with as key_serde= or value_serde="
+READ_HINT = "Pass the serde that wrote the data as key_serde= or value_serde="
 
 
 def shorten(text: str) -> str:
@@ -68,14 +68,14 @@ def fitting_serde(python_type: type) -> str | None:
 
 def write_hint(value: Any) -> str:
     fitting = fitting_serde(type(value)) or "..."
-    return f"Hint: pass key_serde= or value_serde={fitting}, or convert with map_values"
+    return f"Pass key_serde= or value_serde={fitting}, or convert with map_values"
 
 
 def mistaken(expected: str, value: Any) -> str:
     """Say that a value is not what was expected.
 
     >>> mistaken("str", 42)
-    'expected str, got int (42). Hint: pass key_serde= or value_serde=serdes.Long, or convert with map_values'
+    'expected str, got int (42). Pass key_serde= or value_serde=serdes.Long, or convert with map_values'
     """
     return f"expected {expected}, got {shown(value)}. {write_hint(value)}"
 

@@ -68,7 +68,7 @@ class ListSerde(Serde[list[T]]):
             try:
                 entries = _split(data, entry_size)
             except struct.error as error:
-                raise ValueError(f"it ends too early. {READ_HINT}") from error
+                raise ValueError(f"the data ends too early. {READ_HINT}") from error
             values: list[T | None] = []
             try:
                 for entry in entries:
@@ -133,14 +133,16 @@ def _check_list(values: object) -> None:
 
 
 def _split(data: bytes, entry_size: int | None) -> list[bytes | None]:
-    """Take a list apart into its entries' bytes; `struct.error` means that it ends too early."""
+    """Split a list into the bytes of its entries. `struct.error` means that the data ends too early."""
     strategy = data[0] if data else None
     if strategy == _VARIABLE_SIZE:
         entries, end = _split_by_sizes(data)
     elif strategy != _CONSTANT_SIZE:
         raise ValueError(f"the first byte must be 0 or 1, not {strategy}. {READ_HINT}")
     elif entry_size is None:
-        raise ValueError(f"entries are of constant size, which the inner serde's are not. {READ_HINT}")
+        raise ValueError(
+            f"its entries have a constant size, but the inner serde writes entries of any size. {READ_HINT}"
+        )
     else:
         entries, end = _split_by_size(data, entry_size)
     if end < len(data):

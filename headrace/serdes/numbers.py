@@ -46,7 +46,7 @@ class _IntegralSerde(_NumberSerde[int]):
             return mistaken("int", value)
         high = 2 ** (8 * self.format.size - 1)
         wider = "serdes.Long or serdes.Json" if self.format.size < 8 else "serdes.Json"
-        return f"expected int from {-high} to {high - 1}, got {shown(value)}. Hint: {wider} takes larger ones"
+        return f"expected int from {-high} to {high - 1}, got {shown(value)}. Use {wider} for larger numbers"
 
 
 class IntegerSerde(_IntegralSerde):

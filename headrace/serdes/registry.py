@@ -43,7 +43,7 @@ def check_no_address(who: str, expected: str, given: Any) -> None:
     else:
         is_address = isinstance(given, str) and _ADDRESS.match(given) is not None
     if is_address:
-        raise ValueError(f"{who}: expected {expected}, got the address of a registry. Hint: the schema comes first")
+        raise ValueError(f"{who}: expected {expected}, got the address of a registry. The schema is the first argument")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class Registry:
         if not url.startswith(("http://", "https://", "mock://")):
             raise ValueError(f"{who}: registry: expected a URL that begins with http:// or https://")
         if "@" in url:
-            raise ValueError(f"{who}: registry: expected a URL whose password has / and @ as %2F and %40")
+            raise ValueError(
+                f"{who}: registry: expected a URL without / and @ in its password. Write them as %2F and %40"
+            )
         settings = {**_DEFAULTS, **given, "url": url}
         credentials = _CREDENTIALS.search(given["url"])
         if credentials is not None:
@@ -92,7 +94,7 @@ class Registry:
         try:
             return SchemaRegistryClient.new_client(dict(self.settings))
         except (TypeError, ValueError, OSError) as error:
-            raise SerializationError(f"the settings of the registry at {self.url}: {error}") from None
+            raise SerializationError(f"the settings of the registry at {self.url} are not valid: {error}") from None
 
     def ask(self, about: str, question: Callable[[SchemaRegistryClient], T], not_found: str) -> T:
         """Return what the registry answers, or raise an error that says what it was asked about."""
@@ -114,12 +116,12 @@ class Registry:
             return f"the registry at {self.url} has no such {not_found}"
         if status == 409:
             return (
-                f"the registry at {self.url} refuses the schema, as it does not go with those registered before: "
-                f"{said}. Hint: give new fields a default"
+                f"the registry at {self.url} rejects the schema because it is not compatible with earlier versions: "
+                f"{said}. Give new fields a default"
             )
         if status in (401, 403):
-            return f"the registry at {self.url} refuses the credentials: {said}"
-        return f"the registry at {self.url} answers: {said} (HTTP {status})"
+            return f"the registry at {self.url} rejects the credentials: {said}"
+        return f"the registry at {self.url} returns an error: {said} (HTTP {status})"
 
     def schema(self, schema_id: int, kind: str) -> Schema:
         """Return the schema of an id, which is to be of a kind."""

@@ -88,7 +88,7 @@ class WindowedSerde(Serde[records.Windowed[K]]):
             return f"expected a key and 8 bytes of window start, got {len(data)} ({quoted(data)}). {READ_HINT}"
         (start,) = _start.unpack(data[-8:])
         if not 0 <= start < _LATEST:
-            return f"expected a window start from 0, got {start}. {READ_HINT}"
+            return f"expected a window start of at least 0, got {start}. {READ_HINT}"
         return f"key: {self.inner.read_problem(data[:-8], error)}"
 
 
@@ -147,7 +147,7 @@ class SessionWindowedSerde(Serde[records.Windowed[K]]):
             )
         end, start = _end_and_start.unpack(data[-16:])
         if not 0 <= start <= end:
-            return f"expected a session start from 0 to its end, got start {start} and end {end}. {READ_HINT}"
+            return f"expected a session with 0 <= start <= end, got start {start} and end {end}. {READ_HINT}"
         return f"key: {self.inner.read_problem(data[:-16], error)}"
 
 
@@ -163,4 +163,5 @@ def _write_problem(inner: Serde[Any], value: Any, error: Exception, *, shortest:
     match value.window:
         case (int(start), int(end)) if 0 <= start <= end - shortest and end <= _LATEST:
             return f"key: {inner.write_problem(value.key, error)}"
-    return f"expected a window of milliseconds from 0, its end after its start, got {shown(value.window)}"
+    bounds = "0 <= start < end" if shortest else "0 <= start <= end"
+    return f"expected a window in milliseconds with {bounds}, got {shown(value.window)}"

@@ -124,7 +124,7 @@ def with_timestamp(store: str, entry: Any) -> Any:
     if entry is None or (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[1], int)):
         return entry
     raise SerializationError(
-        f"store '{store}': it keeps timestamps, expected ValueAndTimestamp(value, timestamp), got {shown(entry)}"
+        f"store '{store}': the store keeps timestamps, expected ValueAndTimestamp(value, timestamp), got {shown(entry)}"
     )
 
 
@@ -144,7 +144,7 @@ def key_encoder(store: str, serde: Serde[Any]) -> Callable[[Any], bytes]:
         except Exception:
             return _explain(store, serde, key, "key")
         if data is None or key is None:
-            raise SerializationError(f"store '{store}': expected a key, got {key!r}, which is null to {serde!r}")
+            raise SerializationError(f"store '{store}': expected a key, got {key!r}, which {serde!r} writes as null")
         return data
 
     # The encoder of an exact type neither takes None nor gives it.

@@ -43,8 +43,8 @@ def test_a_schema_that_does_not_go_with_the_others_is_refused(schema_registry: S
 
     assert str(raised.value) == (
         "serdes.Avro(Order, registry) on topic 'orders': subject 'orders-value': the registry at "
-        f"{schema_registry.url} refuses the schema, as it does not go with those registered before: Schema being "
-        "registered is incompatible with an earlier schema for subject 'orders-value'. Hint: give new fields a default"
+        f"{schema_registry.url} rejects the schema because it is not compatible with earlier versions: Schema being "
+        "registered is incompatible with an earlier schema for subject 'orders-value'. Give new fields a default"
     )
 
 
@@ -109,7 +109,7 @@ def test_credentials_that_are_refused_are_not_shown() -> None:
     with serve(credentials="me:top secret") as registry:
         address = registry.url.replace("//", "//me:wrong-secret@")
 
-        with pytest.raises(SerializationError, match="refuses the credentials: Unauthorized") as raised:
+        with pytest.raises(SerializationError, match="rejects the credentials: Unauthorized") as raised:
             serdes.Avro(ORDER, address).serialize("orders", {"id": 7})
 
     assert "secret" not in str(raised.value)

@@ -70,16 +70,16 @@ def test_no_bytes_are_null(serde: Serde[Any]) -> None:
         (windows, None.__class__, "expected Windowed, got type"),
         (windows, Windowed(None, Window(0, 1)), "expected a key that is not None"),
         (windows, Windowed(5, Window(0, 1)), "key: expected str, got int (5)"),
-        (windows, Windowed("a", Window(-1, 1)), "expected a window of milliseconds from 0, its end after its start"),
-        (windows, Windowed("a", Window(1, 1)), "expected a window of milliseconds from 0, its end after its start"),
-        (windows, Windowed("a", Window(0.0, 1.0)), "expected a window of milliseconds"),  # type: ignore[arg-type]
-        (windows, Windowed("a", Window(2**63, 2**63 + 1)), "expected a window of milliseconds"),
-        (windows, Windowed("a", None), "expected a window of milliseconds"),  # type: ignore[arg-type]
+        (windows, Windowed("a", Window(-1, 1)), "expected a window in milliseconds with 0 <= start < end"),
+        (windows, Windowed("a", Window(1, 1)), "expected a window in milliseconds with 0 <= start < end"),
+        (windows, Windowed("a", Window(0.0, 1.0)), "expected a window in milliseconds"),  # type: ignore[arg-type]
+        (windows, Windowed("a", Window(2**63, 2**63 + 1)), "expected a window in milliseconds"),
+        (windows, Windowed("a", None), "expected a window in milliseconds"),  # type: ignore[arg-type]
         (sessions, "a", "expected Windowed, got str ('a')"),
         (sessions, Windowed(None, Window(0, 1)), "expected a key that is not None"),
         (sessions, Windowed(5, Window(0, 1)), "key: expected str, got int (5)"),
-        (sessions, Windowed("a", Window(2, 1)), "expected a window of milliseconds"),
-        (sessions, Windowed("a", Window(0, 2**63)), "expected a window of milliseconds"),
+        (sessions, Windowed("a", Window(2, 1)), "expected a window in milliseconds"),
+        (sessions, Windowed("a", Window(0, 2**63)), "expected a window in milliseconds"),
     ],
 )
 def test_wrong_value_is_refused(serde: Serde[Any], value: Any, message: str) -> None:
@@ -93,10 +93,10 @@ def test_wrong_value_is_refused(serde: Serde[Any], value: Any, message: str) -> 
     ("serde", "data", "message"),
     [
         (windows, b"abc", "expected a key and 8 bytes of window start, got 3 (b'abc')"),
-        (windows, b"a" + b"\xff" * 8, "expected a window start from 0, got -1"),
+        (windows, b"a" + b"\xff" * 8, "expected a window start of at least 0, got -1"),
         (windows, b"\xff" + bytes(8), "key: expected utf-8 text, got 1 byte"),
         (sessions, b"a" + bytes(8), "expected a key and 16 bytes of session end and start, got 9"),
-        (sessions, bytes(15) + b"\x01", "expected a session start from 0 to its end, got start 1 and end 0"),
+        (sessions, bytes(15) + b"\x01", "expected a session with 0 <= start <= end, got start 1 and end 0"),
         (sessions, b"\xff" + bytes(16), "key: expected utf-8 text, got 1 byte"),
     ],
 )

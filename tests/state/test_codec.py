@@ -59,7 +59,7 @@ def test_a_key_that_is_null_to_its_serde_is_refused() -> None:
     encode = key_encoder("s", serde)
 
     assert encode("a") == b"a"
-    with pytest.raises(SerializationError, match=r"^store 's': expected a key, got 'nothing', which is null to"):
+    with pytest.raises(SerializationError, match=r"^store 's': expected a key, got 'nothing', which serdes"):
         encode("nothing")
 
 
