@@ -1,4 +1,7 @@
-"""Avro by fastavro: plain, or in the format of Confluent's schema registry."""
+"""Avro by fastavro: plain, or in the format of Confluent's schema registry.
+
+Functions import fastavro when they need it: the import takes 10 ms, in every process.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,15 @@ from headrace.records import Headers
 from headrace.serdes.base import Serde, as_bytes
 from headrace.serdes.class_conversion import check_class, from_dict, to_dict
 from headrace.serdes.error_messages import shown
-from headrace.serdes.registry import FRAME, Registration, RegistryAddress, check_no_address, read_problem, write_problem
+from headrace.serdes.registry import (
+    FRAME,
+    Registration,
+    RegistryAddress,
+    check_no_address,
+    read_problem,
+    schema_from,
+    write_problem,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema
@@ -134,9 +145,7 @@ class AvroSerde(Serde[Any]):
     def _written_with(self, topic: str | None) -> tuple[bytes, Any]:
         if self._registration is None:
             return b"", parsed(self._text)
-        from confluent_kafka.schema_registry import Schema
-
-        schema_id, schema = self._registration.written_with(topic, lambda: Schema(self._text, "AVRO"))
+        schema_id, schema = self._registration.written_with(topic, lambda: schema_from(self._text, "AVRO"))
         return FRAME.pack(0, schema_id), self._framed(schema)
 
     def _read_with(self, schema_id: int) -> tuple[Any, Any]:

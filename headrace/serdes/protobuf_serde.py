@@ -12,7 +12,16 @@ from headrace.records import Headers
 from headrace.serdes.base import Serde
 from headrace.serdes.class_conversion import check_class, from_dict, to_dict
 from headrace.serdes.error_messages import shown
-from headrace.serdes.registry import FRAME, Registration, RegistryAddress, check_no_address, read_problem, write_problem
+from headrace.serdes.registry import (
+    FRAME,
+    Registration,
+    RegistryAddress,
+    check_no_address,
+    read_problem,
+    reference_to,
+    schema_from,
+    write_problem,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaReference
@@ -109,20 +118,16 @@ class ProtobufSerde(Serde[Any]):
 
     def _schema_of(self, file: Any) -> Schema:
         """Return a file's schema, after those of the files it imports are registered under their names."""
-        from confluent_kafka.schema_registry import Schema
-
         references = [self._reference(needed) for needed in file.dependencies if not needed.name.startswith(_BUILT_IN)]
-        return Schema(base64.standard_b64encode(file.serialized_pb).decode(), "PROTOBUF", references)
+        return schema_from(base64.standard_b64encode(file.serialized_pb).decode(), "PROTOBUF", references)
 
     def _reference(self, file: Any) -> SchemaReference:
-        from confluent_kafka.schema_registry import SchemaReference
-
         name, schema, ask = file.name, self._schema_of(file), self._registration.registry.ask
         about = f"subject '{name}'"
         if self._registration.auto_register:
             ask(about, lambda client: client.register_schema(name, schema), "subject")
         found = ask(about, lambda client: client.lookup_schema(name, schema), "schema, and auto_register is off")
-        return SchemaReference(name, name, found.version)
+        return reference_to(name, found.version)
 
 
 Protobuf = ProtobufSerde
