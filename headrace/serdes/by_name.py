@@ -1,4 +1,4 @@
-"""Find the serde that a caller or a setting means."""
+"""Find the serde that a caller or a setting names."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ class JsonSchemaSerde(Serde[Any]):
     >>> serde.serialize("orders", {"id": 7})
     b'\\x00\\x00\\x00\\x00\\x01{"id":7}'
 
-    The schema is a dict or JSON text. What is written and what is read must be valid by it; ``validate=False`` leaves
-    the check, which takes most of the time, out. Objects are dicts, or instances of `type`.
+    The schema is a dict or JSON text. Every value that is written or read must be valid. The check takes most of the
+    time; ``validate=False`` turns it off. Objects are dicts, or instances of `type`.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ def _checker(text: str, references: tuple[tuple[str, str], ...] = ()) -> Callabl
     schema = json.loads(text)
     validator = validator_for(schema)
     validator.check_schema(schema)
-    # A registry of its own, so that nothing is fetched from where a schema points to.
+    # With a registry of its own jsonschema does not fetch schemas from the URLs that a schema refers to.
     referred = [(name, Resource.from_contents(json.loads(found), DRAFT7)) for name, found in references]
     errors_of = validator(schema, registry=Registry().with_resources(referred)).iter_errors
 

@@ -20,18 +20,18 @@ _LATEST = 2**63 - 1
 _start = struct.Struct(">q")
 _end_and_start = struct.Struct(">qq")
 
-# A NamedTuple's own constructor takes twice the time.
+# The constructor of a NamedTuple takes twice the time.
 _new = tuple.__new__
 
 
 class WindowedSerde(Serde[records.Windowed[K]]):
     """Write keys of tumbling, hopping and sliding windows.
 
-    The size, in milliseconds or as timedelta, is that of the windows (for sliding windows the time difference): it is
-    not written, but needed to know the window's end when reading.
+    `size` is the size of the windows (for sliding windows the time difference), in milliseconds or as timedelta. It is
+    not written, but reading needs it to give the window's end.
 
-    Layout: the bytes of the key, then 8 bytes with the window's start, the highest first. An end beyond the last
-    timestamp there is becomes that timestamp; no bytes at all are read as None.
+    Layout: the bytes of the key, then 8 bytes with the window's start, the highest first. An end after the largest
+    possible timestamp becomes that timestamp. Empty data is read as None.
 
     >>> from headrace.records import Window
     >>> from headrace.serdes import String
@@ -96,7 +96,7 @@ class SessionWindowedSerde(Serde[records.Windowed[K]]):
     """Write keys of sessions.
 
     Layout: the bytes of the key, then 8 bytes with the session's end, then 8 bytes with its start, the highest first.
-    No bytes at all are read as None.
+    Empty data is read as None.
 
     >>> from headrace.records import Window
     >>> from headrace.serdes import String
