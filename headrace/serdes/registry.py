@@ -158,7 +158,8 @@ class Registration:
     record_name: str | None
     auto_register: bool
     use_latest: bool
-    part: str = "value"
+    role: str = "value"
+    """`key` or `value`."""
 
     @classmethod
     def of(
@@ -179,7 +180,7 @@ class Registration:
 
     def for_keys(self) -> Registration:
         """Return the registration of the same serde for keys."""
-        return replace(self, part="key")
+        return replace(self, role="key")
 
     def subject(self, topic: str | None) -> str:
         """Name the subject of a topic."""
@@ -187,7 +188,7 @@ class Registration:
             return str(self.record_name)
         if topic is None:
             raise SerializationError(f"subject={self.strategy!r} needs a topic, got None")
-        return f"{topic}-{self.part if self.strategy == 'topic' else self.record_name}"
+        return f"{topic}-{self.role if self.strategy == 'topic' else self.record_name}"
 
     def written_with(self, topic: str | None, make: Callable[[], Schema]) -> tuple[int, Schema]:
         """Return the id and the schema that values of a topic are written with."""

@@ -11,9 +11,9 @@ _pack_time = struct.Struct(">q").pack
 
 
 class Expiry:
-    """Decide at each commit whether to delete expired entries: only when half a period has passed since the last time.
+    """Decide at each commit whether to delete expired entries: once in half a period.
 
-    Finding them takes a walk by time. Stores hide expired entries until they are deleted.
+    To find them takes a walk by time. Until then stores hide expired entries.
     """
 
     __slots__ = ("_half", "_last")
@@ -31,10 +31,10 @@ class Expiry:
 
 
 class Retention:
-    """Follow the latest time that was put into a store, and the least time that the store still keeps.
+    """Follow the latest time that was put into a store, and the earliest time that the store still keeps.
 
-    `latest` and `floor` are cells of the task's small state; both only rise. `period` before the latest time is no
-    longer kept, unless `keep_oldest` is set.
+    These are `latest` and `floor`, two cells of the task's small state that only rise. A time is too old when it is
+    `period` or more before the latest (`keep_oldest`: more than `period`).
     """
 
     __slots__ = ("_expiry", "floor", "lag", "latest", "period")
@@ -51,7 +51,7 @@ class Retention:
         self.lag = self.period - 1 + time
 
     def admit(self, time: int) -> bool:
-        """Take note of the time of a put; tell whether the store still keeps that time."""
+        """Follow the time of a put; tell whether the store still keeps that time."""
         latest, floor = self.latest, self.floor
         if time > latest[0]:
             latest[0] = time

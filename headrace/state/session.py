@@ -1,4 +1,4 @@
-"""Session stores: values by key and session, forgotten after a retention period."""
+"""Session stores: values by key and session, deleted after a retention period."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ class SessionStore(Generic[K, V]):
             self._overlay.put(entry_key, self._freeze(value))
 
     def scan(self, key: bytes, earliest_end: int, latest_start: int) -> list[tuple[int, int, Any]]:
-        """Return (start, end, value) of a serialized key's sessions in that range, by end."""
+        """Return (start, end, value) of a serialized key's sessions, by end.
+
+        They end at `earliest_end` or later and start at `latest_start` or earlier.
+        """
         earliest_end, latest_end = max(earliest_end, self._floor[0] + self._hidden, 0), self._latest[0]
         if latest_end < earliest_end:
             return []
@@ -106,7 +109,7 @@ class SessionStore(Generic[K, V]):
         return self.find_sessions(key, 0, MAX_TIME)
 
     def find_sessions(self, key: K, earliest_end: int, latest_start: int) -> Iterator[tuple[Windowed[K], V]]:
-        """Walk a key's sessions that end at or after one time and start at or before another, by end."""
+        """Walk a key's sessions that end at `earliest_end` or later and start at `latest_start` or earlier, by end."""
         for start, end, value in self.scan(self.key(key), earliest_end, latest_start):
             yield Windowed(key, Window(start, end)), value
 

@@ -1,4 +1,4 @@
-"""Window stores: values by key and window start, forgotten after a retention period."""
+"""Window stores: values by key and window start, deleted after a retention period."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class WindowStore(Generic[K, V]):
             return self.key(key) + _pack_suffix(start, 0)  # raises an error that says what is wrong
 
     def read(self, entry_key: bytes, start: int) -> Any:
-        """Return the value of an entry, whose start is given once more, or None."""
+        """Return the value of an entry, or None. `start` is the start in its entry key."""
         if start < self.floor[0]:
             return None
         live = self.live
@@ -110,7 +110,7 @@ class WindowStore(Generic[K, V]):
         return entry if thaw is None else thaw(entry)
 
     def write(self, entry_key: bytes, start: int, value: Any) -> None:
-        """Set the value of an entry, whose start is given once more; None deletes it."""
+        """Set the value of an entry; None deletes it. `start` is the start in its entry key."""
         if start > self._latest[0]:
             self._kept.admit(start)
         elif start < self.floor[0]:
@@ -124,7 +124,7 @@ class WindowStore(Generic[K, V]):
                 self._unchanged.discard(entry_key)
 
     def add(self, key: bytes, start: int, value: Any) -> None:
-        """Add a value to a serialized key's window, beside others."""
+        """Add a value to a serialized key's window, which may have others."""
         sequence = self._sequence
         sequence[0] = number = (sequence[0] + 1) & _MAX_SEQUENCE
         self.write(key + _pack_suffix(start, number), start, value)
@@ -168,7 +168,7 @@ class WindowStore(Generic[K, V]):
     def fetch(self, key: K, start: int, latest: int) -> Iterator[tuple[Windowed[K], V]]: ...
 
     def fetch(self, key: K, start: int, latest: int | None = None) -> Any:
-        """Return the value of the window with that start, or walk the windows that start from `start` to `latest`."""
+        """Return the value of one window, or walk the windows that start from `start` to `latest`."""
         raw = self.key(key)
         if latest is None:
             return self._shown(self.read(self.entry_key(raw, start), start))
