@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace import SerializationError, StoreBuilder, Stores, TopologyError, serdes
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 
 def test_a_builder_says_what_kind_of_store_it_makes() -> None:
@@ -24,7 +24,7 @@ def test_a_builder_says_what_kind_of_store_it_makes() -> None:
 
 
 def test_serdes_that_are_not_given_are_the_configured_ones() -> None:
-    store = Kept(Stores.key_value("s")).store
+    store = CommittedStore(Stores.key_value("s")).store
 
     store.put("a", {"json": True})
 
@@ -33,7 +33,7 @@ def test_serdes_that_are_not_given_are_the_configured_ones() -> None:
 
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_a_store_in_memory_is_kept_like_any_other(in_memory: bool) -> None:
-    kept = Kept(Stores.key_value("s", in_memory=in_memory))
+    kept = CommittedStore(Stores.key_value("s", in_memory=in_memory))
     kept.store.put("a", 1)
     kept.commit()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headrace.state.image import Changes, MemoryImage
 from headrace.state.overlay import Overlay
-from tests.state.keeping import CountingSpace
+from tests.state.committed_store import CountingSpace
 
 
 def backwards(key: bytes) -> bytes:

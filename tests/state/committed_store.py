@@ -62,7 +62,7 @@ class CountingImage:
         return sum(space.touched for space in self._spaces.values())
 
 
-class Kept:
+class CommittedStore:
     """One store, and everything that its commits have handed out."""
 
     def __init__(self, builder: StoreBuilder) -> None:
