@@ -1,4 +1,4 @@
-"""Finding the serde that is meant."""
+"""Finding a serde by its name."""
 
 import uuid
 from typing import Any
@@ -31,7 +31,7 @@ def test_serde_is_passed_on(serde: Serde[Any]) -> None:
         (7, "key_serde: expected a serde such as serdes.String, got int (7)"),
     ],
 )
-def test_what_is_no_serde_is_refused_with_a_hint(value: Any, message: str) -> None:
+def test_other_values_than_serdes_are_refused_with_advice(value: Any, message: str) -> None:
     with pytest.raises(SerializationError) as caught:
         as_serde(value, "key_serde")
 
@@ -87,7 +87,7 @@ def test_names_of_one_side_only() -> None:
         "org.apache.kafka.common.serialization.StringSerializer",
     ],
 )
-def test_unknown_name_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_name_is_refused_with_a_list_of_names(name: str) -> None:
     with pytest.raises(
         ConfigError, match=r"^default_key_serde: expected the name of a serde \(String, Integer, .*Json\)"
     ):

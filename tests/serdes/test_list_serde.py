@@ -1,4 +1,4 @@
-"""Lists: what they take and what they refuse."""
+"""Lists: which values and bytes are read and refused."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ def test_list_of_a_users_serde() -> None:
 
 
 @pytest.mark.parametrize("value", ["ab", {"a"}, {"a": 1}, 7, iter(["a"])])
-def test_what_is_no_list_is_refused(value: Any) -> None:
+def test_only_lists_are_accepted(value: Any) -> None:
     with pytest.raises(SerializationError, match=rf"expected list or tuple, got {type(value).__name__}"):
         words.serialize("t", value)
 
@@ -48,7 +48,7 @@ def test_wrong_entry_is_named() -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_error_that_comes_and_goes_is_told_as_it_came() -> None:
+def test_an_error_that_does_not_come_again_is_shown() -> None:
     answers: Iterator[Any] = iter([ValueError("busy"), b"a"])
 
     def serialize(value: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Windowed keys: layout, window ends, what is refused."""
+"""Windowed keys: layout, window ends, errors."""
 
 from datetime import timedelta
 from typing import Any
@@ -52,14 +52,14 @@ def test_size_must_be_positive_milliseconds(size: Any) -> None:
         serdes.Windowed(serdes.String, size)
 
 
-def test_what_is_read_is_made_of_named_tuples() -> None:
+def test_keys_are_read_as_named_tuples() -> None:
     for serde in (windows, sessions):
         back = serde.deserialize("t", serde.serialize("t", Windowed("a", Window(0, 5_000))))
         assert repr(back) == "Windowed(key='a', window=Window(start=0, end=5000))"
 
 
 @pytest.mark.parametrize("serde", [windows, sessions], ids=repr)
-def test_no_bytes_are_null(serde: Serde[Any]) -> None:
+def test_empty_data_is_null(serde: Serde[Any]) -> None:
     assert serde.deserialize("t", b"") is None
 
 
@@ -107,7 +107,7 @@ def test_wrong_bytes_are_refused(serde: Serde[Any], data: bytes, message: str) -
     assert str(caught.value).startswith(f"{serde!r} on topic 't': {message}")
 
 
-def test_null_key_is_refused_whatever_the_inner_serde_makes_of_it() -> None:
+def test_null_key_is_refused_for_any_inner_serde() -> None:
     with pytest.raises(SerializationError, match="expected a key that is not None"):
         serdes.Windowed(serdes.Json, 1).serialize("t", Windowed(None, Window(0, 1)))
 

@@ -1,11 +1,11 @@
-"""The image in memory: what a task's stores held at the last commit."""
+"""The image in memory."""
 
 import pytest
 
 from headrace.state.image import MemoryImage
 
 
-def test_an_image_begins_with_the_entries_it_is_given() -> None:
+def test_an_image_starts_with_given_entries() -> None:
     image = MemoryImage({"counts": {b"a": b"1", b"gone": None, b"b": b"2"}})
 
     assert image.space("counts").get(b"a") == b"1"

@@ -1,4 +1,4 @@
-"""Key-value stores, plain and timestamped."""
+"""Key-value stores, plain and timestamped (`state.key_value`, `state.entries`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +61,7 @@ def test_none_deletes(store: Any) -> None:
     assert list(store.all()) == []
 
 
-def test_delete_returns_what_was_there(store: Any) -> None:
+def test_delete_returns_the_old_value(store: Any) -> None:
     store.put(1, "one")
 
     assert store.delete(1) == "one"
@@ -69,7 +69,7 @@ def test_delete_returns_what_was_there(store: Any) -> None:
     assert store.get(1) is None
 
 
-def test_put_if_absent_leaves_what_is_there_and_returns_it(store: Any) -> None:
+def test_put_if_absent_keeps_and_returns_an_existing_value(store: Any) -> None:
     assert store.put_if_absent(4, "four") is None
     assert store.put_if_absent(4, "quattro") == "four"
     assert store.get(4) == "four"
@@ -394,7 +394,7 @@ def test_mutable_values_with_timestamps_are_safe_from_changes_too() -> None:
 
 
 @pytest.mark.parametrize("row", [{"city": "Ulm"}, {"cities": ["Ulm"]}, ["Ulm"], "Ulm"], ids=repr)
-def test_a_key_that_is_looked_up_over_and_over_has_its_value_of_now(row: Any) -> None:
+def test_a_key_that_is_looked_up_repeatedly_has_its_current_value(row: Any) -> None:
     kept = CommittedStore(Stores.key_value("rows", serdes.String, serdes.Json, timestamped=True))
     kept.store.put("a", ValueAndTimestamp(row, 10))
     kept.commit()
@@ -445,7 +445,7 @@ def test_a_commit_returns_what_changed_and_nothing_else(kept: CommittedStore) ->
     assert kept.commit() == {}
 
 
-def test_of_several_changes_of_a_key_the_last_is_committed_at_the_place_of_the_first(kept: CommittedStore) -> None:
+def test_the_last_of_several_changes_is_committed_in_the_order_of_the_first(kept: CommittedStore) -> None:
     kept.store.put(2, "two")
     kept.store.put(1, "one")
     kept.store.put(2, "due")
@@ -466,7 +466,7 @@ def test_a_deleted_key_is_gone_after_rebuild(kept: CommittedStore) -> None:
     assert [key for key, _ in store.all()] == [0, 1, 2, 5]
 
 
-def test_what_was_not_committed_is_lost_after_rebuild(kept: CommittedStore) -> None:
+def test_uncommitted_changes_are_lost_after_a_rebuild(kept: CommittedStore) -> None:
     store = filled(kept)
     store.put(9, "nine")
     store.delete(0)

@@ -1,4 +1,4 @@
-"""The image on the disk: it holds what the one in memory would, and processes share it."""
+"""The image on the disk, which processes share (`state.lmdb_image`, `state.lmdb_table`)."""
 
 import multiprocessing
 import os
@@ -70,7 +70,7 @@ def check_the_same(space: Space, expected: Space, low: bytes | None, high: bytes
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(st.booleans(), changes), max_size=4), st.none() | keys, st.none() | keys)
-def test_it_holds_what_the_image_in_memory_would(
+def test_it_holds_the_same_as_the_image_in_memory(
     batches: list[tuple[bool, Changes]], low: bytes | None, high: bytes | None
 ) -> None:
     expected = MemoryImage().space("s", turned)
@@ -127,7 +127,7 @@ def test_spaces_and_meta_change_at_once_or_not_at_all(image: LmdbImage) -> None:
     assert image.meta(b"version") is None
 
 
-def test_names_of_spaces_do_not_come_upon_each_other(image: LmdbImage) -> None:
+def test_names_of_spaces_do_not_collide(image: LmdbImage) -> None:
     image.space("s", turned)
     names = ["s", "s/position", "position/s", "data/s", "meta", "marks", ""]
 
@@ -138,9 +138,7 @@ def test_names_of_spaces_do_not_come_upon_each_other(image: LmdbImage) -> None:
     assert dict(image.entries()) == {name: [(b"k", name.encode())] for name in names}
 
 
-def test_more_stores_than_a_task_can_have_are_an_error_that_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_stores_in_a_task_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lmdb_table, "_MAX_DATABASES", 5)
     with LmdbImage(tmp_path / "image") as image:
         image.space("one")
@@ -149,7 +147,7 @@ def test_more_stores_than_a_task_can_have_are_an_error_that_says_so(
             image.space("three", turned)
 
 
-def test_it_is_there_again_when_opened_again(tmp_path: Path) -> None:
+def test_entries_are_there_after_reopening(tmp_path: Path) -> None:
     with LmdbImage(tmp_path) as image:
         image.space("s", turned)
         image.update({"s": {b"1b": b"x", b"2a": b"y"}}, {b"version": b"1"})
@@ -352,9 +350,7 @@ def test_a_write_finds_the_map_that_another_process_has_grown(image: LmdbImage, 
     assert image.meta(b"batch") == b"20"
 
 
-def test_one_that_rests_does_not_keep_what_others_have_written_over(
-    image: LmdbImage, other: ProcessPoolExecutor
-) -> None:
+def test_a_resting_image_does_not_keep_old_pages(image: LmdbImage, other: ProcessPoolExecutor) -> None:
     space = image.space("plain")
     image.rest()
 
@@ -367,7 +363,7 @@ def test_one_that_rests_does_not_keep_what_others_have_written_over(
     assert space.get(b"k") == b"99" + b"x" * (1 << 20)
 
 
-def test_what_is_read_is_one_state_until_a_refresh(image: LmdbImage, other: ProcessPoolExecutor) -> None:
+def test_reads_see_one_state_until_a_refresh(image: LmdbImage, other: ProcessPoolExecutor) -> None:
     space = image.space("s")
     image.update({"s": {b"1b": b"x", b"2a": b"y"}})
 
@@ -379,7 +375,7 @@ def test_what_is_read_is_one_state_until_a_refresh(image: LmdbImage, other: Proc
     assert dict(image.entries())["made elsewhere"] == [(b"k", b"1")]
 
 
-def test_the_time_order_is_right_whoever_wrote_last(image: LmdbImage, other: ProcessPoolExecutor) -> None:
+def test_the_time_order_is_right_after_a_write_by_any_process(image: LmdbImage, other: ProcessPoolExecutor) -> None:
     space = image.space("s", turned)
     image.update({"s": {b"1b": b"x", b"2a": b"y"}})
 

@@ -1,4 +1,4 @@
-"""The dict that puts its keys in order when a range is asked for."""
+"""The dict that sorts its keys when a range is asked for."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The changes since the last commit, over what the image holds."""
+"""The changes since the last commit, on top of the image."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def test_a_key_is_read_from_the_image_once() -> None:
     assert space.touched == 2
 
 
-def test_what_the_image_does_not_have_is_not_remembered() -> None:
+def test_a_missing_key_is_not_remembered() -> None:
     overlay, _ = laid_over({})
 
     assert overlay.get(b"a") is None
@@ -69,7 +69,7 @@ def test_a_commit_leaves_nothing_behind() -> None:
     assert list(overlay.iterate(None, None)) == [(b"a", 10)]
 
 
-def test_what_was_only_read_is_not_committed() -> None:
+def test_entries_that_were_only_read_are_not_committed() -> None:
     overlay, _ = laid_over({b"a": 1})
     overlay.get(b"a")
     overlay.get(b"b")
@@ -128,7 +128,7 @@ def test_a_commit_that_cannot_encode_changes_nothing() -> None:
     assert overlay.get(b"a") == 2
 
 
-def test_what_has_expired_is_deleted_whether_committed_or_not() -> None:
+def test_expired_entries_are_deleted_whether_committed_or_not() -> None:
     overlay, space = laid_over({b"a1": 1, b"a3": 3, b"b5": 5})
     overlay.put(b"c2", 2)
     overlay.put(b"c4", 4)

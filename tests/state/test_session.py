@@ -44,7 +44,7 @@ def values(entries: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_sessions_are_found_by_where_they_end_and_start(kept: CommittedStore, committed: bool) -> None:
+def test_sessions_are_found_by_their_end_and_start(kept: CommittedStore, committed: bool) -> None:
     first, second = (session("a", 10, 10), 1), (session("a", 500, 1000), 2)
     third, fourth = (session("a", 1500, 2000), 3), (session("a", 2500, 3000), 4)
     store = put(kept, first, second, third, fourth, committed=committed)
@@ -149,7 +149,7 @@ def test_a_removed_session_is_gone(kept: CommittedStore, by: str) -> None:
     assert values(kept.rebuild().all()) == [2]
 
 
-def test_removing_what_is_not_there_does_nothing(kept: CommittedStore) -> None:
+def test_removing_a_missing_session_does_nothing(kept: CommittedStore) -> None:
     kept.store.remove(session("a", 0, 1000))
 
     assert list(kept.store.all()) == []
@@ -210,7 +210,7 @@ def test_a_put_that_is_too_old_is_dropped(kept: CommittedStore) -> None:
     assert list(kept.entries()["sessions"].values()) == [(1).to_bytes(8)]
 
 
-def test_what_has_expired_is_deleted_by_a_commit(kept: CommittedStore) -> None:
+def test_a_commit_deletes_expired_entries(kept: CommittedStore) -> None:
     put(kept, (session("a", 0, 10), 1), (session("a", 0, 20), 2), committed=True)
     put(kept, (session("a", 0, RETENTION + 10), 3), committed=True)
 
@@ -258,7 +258,7 @@ def test_the_walk_by_time_goes_by_end_then_start_then_key(kept: CommittedStore) 
 # -- values and keys --------------------------------------------------------------------------------------------------
 
 
-def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
+def test_mutable_values_cannot_be_changed_in_the_store() -> None:
     kept = CommittedStore(Stores.session("sessions", serdes.String, serdes.Json, retention=10))
     mine = [1]
     kept.store.put(session("a", 0, 5), mine)

@@ -34,7 +34,7 @@ def take(kept: CommittedStore, until: int = NEVER) -> list[tuple[str, Any]]:
     return [(key, new) for key, new, _, _ in taken]
 
 
-def test_entries_come_out_in_the_order_in_which_they_fall_due_then_of_their_keys(kept: CommittedStore) -> None:
+def test_entries_come_by_due_time_then_by_key(kept: CommittedStore) -> None:
     for due, key in [(20, "c"), (10, "b"), (10, "a"), (30, "d")]:
         put(kept, due, key, due)
 
@@ -54,7 +54,7 @@ def test_no_more_are_taken_than_wanted(kept: CommittedStore) -> None:
     assert take(kept, until=29) == []
 
 
-def test_a_later_update_replaces_the_value_and_keeps_the_place(kept: CommittedStore) -> None:
+def test_a_later_update_replaces_the_value_and_keeps_the_due_time(kept: CommittedStore) -> None:
     put(kept, 10, "a", 1, timestamp=10)
     put(kept, 11, "b", 2, timestamp=11)
     put(kept, 12, "a", 3, old=1, timestamp=12, headers=[("h", b"1")])
@@ -73,7 +73,7 @@ def test_a_delete_waits_too(kept: CommittedStore) -> None:
     ]
 
 
-def test_the_value_before_the_first_waiting_update_can_be_asked_for(kept: CommittedStore) -> None:
+def test_the_value_before_the_first_waiting_update_is_known(kept: CommittedStore) -> None:
     put(kept, 10, "a", 2, old=1)
     put(kept, 11, "a", 3, old=2)
     put(kept, 11, "new", 3)
@@ -135,7 +135,7 @@ def test_a_size_is_not_counted_unless_it_is_needed(kept: CommittedStore) -> None
     assert kept.store.size == 0
 
 
-def test_what_waits_is_there_after_a_rebuild() -> None:
+def test_waiting_updates_are_there_after_a_rebuild() -> None:
     kept = kept_buffer(serdes.Json, count_bytes=True)
     put(kept, 20, "b", [2], old=[1], timestamp=7, headers=[("h", b"1")], topic="other")
     put(kept, 10, "a", [1])
@@ -151,7 +151,7 @@ def test_what_waits_is_there_after_a_rebuild() -> None:
     assert (taken[1][3].timestamp, taken[1][3].headers, taken[1][3].topic) == (7, [("h", b"1")], "other")
 
 
-def test_what_was_taken_is_gone_after_a_rebuild(kept: CommittedStore) -> None:
+def test_taken_updates_are_gone_after_a_rebuild(kept: CommittedStore) -> None:
     put(kept, 10, "a", 1)
     put(kept, 20, "b", 2)
     kept.commit()
@@ -180,7 +180,7 @@ def test_wrong_types_are_refused_with_the_buffers_name(kept: CommittedStore) -> 
         put(kept, 10, "a", "one")
 
 
-def test_taking_looks_at_what_is_taken_only(kept: CommittedStore) -> None:
+def test_taking_looks_only_at_the_entries_it_takes(kept: CommittedStore) -> None:
     for number in range(2000):
         put(kept, number, f"{number}", number)
     kept.commit()

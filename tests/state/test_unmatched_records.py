@@ -1,4 +1,4 @@
-"""The records of a left or outer join that have found no match yet."""
+"""The records of a left or outer join that have no match yet."""
 
 from typing import Any
 
@@ -33,14 +33,14 @@ def test_records_come_by_time_then_right_before_left_then_key(kept: CommittedSto
     assert walked(kept) == expected
 
 
-def test_records_of_one_place_come_in_the_order_of_their_arrival(kept: CommittedStore) -> None:
+def test_records_with_one_entry_key_come_in_the_order_of_their_arrival(kept: CommittedStore) -> None:
     for value in ("b", "a", "b"):
         kept.store.add(5, LEFT, b"k", value)
 
     assert walked(kept) == [(5, LEFT, "k", ["b", "a", "b"])]
 
 
-def test_forget_removes_all_records_of_a_place(kept: CommittedStore) -> None:
+def test_forget_removes_all_records_with_an_entry_key(kept: CommittedStore) -> None:
     kept.store.add(5, LEFT, b"k", "a")
     kept.store.add(5, LEFT, b"k", "b")
     kept.store.add(6, LEFT, b"k", "c")
@@ -90,7 +90,7 @@ def test_a_record_left_in_the_middle_is_found_again(kept: CommittedStore) -> Non
     assert [timestamp for timestamp, *_ in walked(kept)] == [1, 2]
 
 
-def test_a_walk_does_not_look_at_what_was_removed_before(kept: CommittedStore) -> None:
+def test_a_walk_does_not_look_at_removed_records(kept: CommittedStore) -> None:
     for time in range(2000):
         kept.store.add(time, LEFT, b"k", "x")
     kept.commit()

@@ -1,4 +1,4 @@
-"""Versioned stores: what a key's value was at a time."""
+"""Versioned stores: a key's value at a time in the past."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def history(kept: CommittedStore) -> History:
 # -- puts in order ----------------------------------------------------------------------------------------------------
 
 
-def test_the_latest_version_holds_until_further_notice(history: History) -> None:
+def test_the_latest_version_has_no_end(history: History) -> None:
     history.put("v", 0)
     history.put("v2", 1)
 
@@ -66,7 +66,7 @@ def test_the_latest_version_holds_until_further_notice(history: History) -> None
     assert history.holds(2) == ("v2", 1, None)
 
 
-def test_a_record_says_its_value_its_time_and_when_it_stopped_to_hold(kept: CommittedStore) -> None:
+def test_a_record_has_a_value_a_start_and_an_end(kept: CommittedStore) -> None:
     kept.store.put("k", "v", 5)
     kept.store.put("k", "w", 8)
 
@@ -85,7 +85,7 @@ def test_none_deletes_from_a_time_on(history: History) -> None:
     assert history.holds(6) is None
 
 
-def test_deletes_of_what_is_not_there_leave_nothing(history: History) -> None:
+def test_deletes_of_missing_keys_leave_nothing(history: History) -> None:
     history.put(None, 0)
     history.put(None, 1)
 
@@ -142,7 +142,7 @@ def test_an_older_version_holds_until_the_next_one(history: History, latest: str
 
 
 @pytest.mark.parametrize("latest", ["v", None])
-def test_an_older_delete_ends_what_held_before_it(history: History, latest: str | None) -> None:
+def test_an_older_delete_ends_the_version_before_it(history: History, latest: str | None) -> None:
     history.put(latest, 0)
     history.put(None, -2, valid_to=0)
     history.put(None, -1, valid_to=0)
@@ -430,7 +430,7 @@ def test_keys_that_begin_with_each_other_are_kept_apart() -> None:
         kept.commit()
 
 
-def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
+def test_mutable_values_cannot_be_changed_in_the_store() -> None:
     store = CommittedStore(Stores.versioned("versions", serdes.String, serdes.Json, history_retention=100)).store
     mine = [1]
     store.put("a", mine, 0)
@@ -478,7 +478,7 @@ def test_a_commit_returns_what_changed(kept: CommittedStore) -> None:
 # -- cost -------------------------------------------------------------------------------------------------------------
 
 
-def test_no_operation_looks_at_other_keys_or_at_much_history() -> None:
+def test_no_operation_looks_at_other_keys_or_much_history() -> None:
     kept = kept_versions(history=10**12)
     for number in range(2000):
         kept.store.put("user", str(number), number)

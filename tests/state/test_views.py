@@ -1,4 +1,4 @@
-"""Stores as they look from outside."""
+"""Stores as tests and users see them."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def test_a_timestamped_store_shows_plain_values(counts: Any) -> None:
     assert view.approximate_num_entries() == 3
 
 
-def test_what_is_put_from_outside_has_no_timestamp(counts: Any) -> None:
+def test_a_put_from_outside_has_no_timestamp(counts: Any) -> None:
     view = plain_view(counts)
 
     view.put("c", 4)

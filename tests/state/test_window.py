@@ -302,7 +302,7 @@ def test_a_store_that_keeps_the_oldest_shows_one_more_millisecond() -> None:
     assert values(kept.store.all()) == ["ten", "new"]
 
 
-def test_what_has_expired_is_deleted_by_a_commit(kept: CommittedStore) -> None:
+def test_a_commit_deletes_expired_entries(kept: CommittedStore) -> None:
     kept.store.put(1, "old", 10)
     kept.store.put(1, "younger", 20)
     kept.commit()
@@ -315,7 +315,7 @@ def test_what_has_expired_is_deleted_by_a_commit(kept: CommittedStore) -> None:
     assert values(kept.rebuild().all()) == ["younger", "new"]
 
 
-def test_what_expires_before_it_is_committed_is_not_kept(kept: CommittedStore) -> None:
+def test_an_entry_that_expires_before_its_commit_is_not_kept(kept: CommittedStore) -> None:
     kept.store.put(1, "old", 10)
     kept.store.put(1, "new", 10 * RETENTION)
 
@@ -343,7 +343,7 @@ def test_the_retention_cannot_be_less_than_the_window() -> None:
 # -- values and keys --------------------------------------------------------------------------------------------------
 
 
-def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
+def test_mutable_values_cannot_be_changed_in_the_store() -> None:
     kept = CommittedStore(Stores.window("w", serdes.String, serdes.Json, retention=10, window_size=10))
     mine = [1]
     kept.store.put("a", mine, 0)
