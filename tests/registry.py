@@ -1,6 +1,6 @@
-"""A schema registry for tests: the REST paths of Confluent's that serializers use, held in memory.
+"""A schema registry in memory for tests, with the REST paths that Confluent's serializers use.
 
-Avro schemas are checked for compatibility as the level of their subject has it; others are taken as they are.
+Avro schemas are checked for compatibility by the level of their subject. Other schemas are accepted without a check.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEVELS = ("NONE", "BACKWARD", "FORWARD", "FULL", "BACKWARD_TRANSITIVE", "FORWARD
 
 
 class RegistryError(Exception):
-    """What the registry answers when it refuses."""
+    """An error that the registry returns."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class RegistryError(Exception):
 
 
 class Schema(NamedTuple):
-    """A schema in the form in which it is compared and told."""
+    """A schema as it is compared and returned."""
 
     text: str
     kind: str
@@ -49,13 +49,13 @@ class Schema(NamedTuple):
                 raise RegistryError(422, 42201, f"Invalid schema: {error}") from error
         return cls(text, kind, references)
 
-    def told(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"schema": self.text}
+    def as_json(self) -> dict[str, Any]:
+        answer: dict[str, Any] = {"schema": self.text}
         if self.kind != "AVRO":
-            told["schemaType"] = self.kind
+            answer["schemaType"] = self.kind
         if self.references != "[]":
-            told["references"] = json.loads(self.references)
-        return told
+            answer["references"] = json.loads(self.references)
+        return answer
 
     def can_read(self, written: Schema) -> bool:
         if self.kind != written.kind:
@@ -74,7 +74,7 @@ class SchemaRegistry:
     def __init__(self, credentials: str | None = None) -> None:
         self.url = ""
         self.requests: list[str] = []
-        """Method and path of everything that was asked."""
+        """Method and path of every request."""
         self._credentials = credentials
         self._schemas: list[Schema] = []
         self._subjects: dict[str, list[Schema]] = {}
@@ -83,7 +83,7 @@ class SchemaRegistry:
         self._lock = Lock()
 
     def answer(self, method: str, path: str, body: dict[str, Any], authorization: str | None) -> Any:
-        """Return what is told, or raise a `RegistryError`."""
+        """Return the answer to a request, or raise a `RegistryError`."""
         with self._lock:
             self.requests.append(f"{method} {path}")
             if self._credentials is not None:
@@ -99,13 +99,13 @@ class SchemaRegistry:
             case "GET", ["subjects", subject, "versions"]:
                 return list(range(1, len(self._versions(subject)) + 1))
             case "GET", ["subjects", subject, "versions", version]:
-                return self._told(subject, self._version(subject, version))
+                return self._version_answer(subject, self._version(subject, version))
             case "POST", ["subjects", subject, "versions"]:
                 return self._register(subject, Schema.of(body))
             case "POST", ["subjects", subject]:
                 return self._look_up(subject, Schema.of(body))
             case "GET", ["schemas", "ids", number]:
-                return self._by_id(number).told()
+                return self._by_id(number).as_json()
             case "POST", ["compatibility", "subjects", subject, "versions", version]:
                 known = [self._version(subject, version)]
                 return {"is_compatible": self._fits(subject, Schema.of(body), known)}
@@ -142,14 +142,14 @@ class SchemaRegistry:
             return self._schemas[int(number) - 1]
         raise RegistryError(404, 40403, f"Schema {number} not found")
 
-    def _told(self, subject: str, schema: Schema) -> dict[str, Any]:
+    def _version_answer(self, subject: str, schema: Schema) -> dict[str, Any]:
         version = self._subjects[subject].index(schema) + 1
-        return {"subject": subject, "version": version, "id": self._schemas.index(schema) + 1, **schema.told()}
+        return {"subject": subject, "version": version, "id": self._schemas.index(schema) + 1, **schema.as_json()}
 
     def _look_up(self, subject: str, schema: Schema) -> dict[str, Any]:
         if schema not in self._versions(subject):
             raise RegistryError(404, 40403, "Schema not found")
-        return self._told(subject, schema)
+        return self._version_answer(subject, schema)
 
     def _register(self, subject: str, schema: Schema) -> dict[str, Any]:
         known = self._subjects.get(subject, [])
@@ -192,10 +192,10 @@ def _handler(registry: SchemaRegistry) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
             status = 200
             try:
-                told = registry.answer(self.command, self.path, body, self.headers.get("Authorization"))
+                answer = registry.answer(self.command, self.path, body, self.headers.get("Authorization"))
             except RegistryError as error:
-                status, told = error.status, {"error_code": error.code, "message": str(error)}
-            data = json.dumps(told).encode()
+                status, answer = error.status, {"error_code": error.code, "message": str(error)}
+            data = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(data)))
@@ -211,7 +211,7 @@ def _handler(registry: SchemaRegistry) -> type[BaseHTTPRequestHandler]:
 
 
 def _plain(schema: Any) -> Any:
-    """Write {"type": "string"} as "string", so that a schema is one schema however it was put."""
+    """Write {"type": "string"} as "string", so that equal schemas in different notations are one schema."""
     if isinstance(schema, list):
         return [_plain(entry) for entry in schema]
     if not isinstance(schema, dict):

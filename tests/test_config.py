@@ -312,7 +312,7 @@ def test_a_timestamp_extractor_may_be_named(extractor: Any) -> None:
         ("statestore_cache_max_bytes", -1, "expected at least 0, got -1"),
         ("statestore_cache_max_bytes", "lots", "expected a valid integer"),
         ("auto_offset_reset", "first", "expected 'earliest', 'latest' or 'none', got 'first'"),
-        ("default_key_serde", int, "expected a serde such as serdes.String, got <class 'int'>. Hint: serdes.Long"),
+        ("default_key_serde", int, "expected a serde such as serdes.String, got <class 'int'>. Use serdes.Long"),
         ("default_value_serde", "Lnog", "expected the name of a serde (String, Integer, Long"),
         ("default_timestamp_extractor", 5, "expected a function, or one of FailOnInvalidTimestamp, LogAndSkipOn"),
         ("default_timestamp_extractor", "Clock", "got 'Clock'"),

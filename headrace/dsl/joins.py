@@ -18,7 +18,7 @@ from headrace.operators.stream_join import JoinSide, JoinWindow
 from headrace.operators.stream_table_join import StreamTableJoin
 from headrace.operators.window_definitions import JoinWindows
 from headrace.serdes import Serde
-from headrace.state.builders import StoreBuilder, Stores, unmatched_store
+from headrace.state.builders import StoreBuilder, Stores, unmatched_records
 from headrace.topology.argument_checks import check_name, check_serde, check_serdes
 from headrace.topology.topology import Topology
 
@@ -116,7 +116,7 @@ def _join_streams(
     unmatched: StoreBuilder | None = None
     if left_outer:
         number = left_made[left_made.rindex("-") + 1 :]
-        unmatched = unmatched_store(f"KSTREAM-OUTERSHARED-{number}-store", keys, left_values, right_values)
+        unmatched = unmatched_records(f"KSTREAM-OUTERSHARED-{number}-store", keys, left_values, right_values)
 
     for step, store, stream in ((left_window, left_store, left), (right_window, right_store, right)):
         graph.add(GraphNode(step, _window_writer(step, store)), stream.node)

@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from headrace.state.lmdb_image import LmdbImage, LmdbSpace
-from headrace.state.ordered_map import Position
+from headrace.state.ordered_map import TimeKey
 
 _MOST_OPEN = 64
 _BOOT_VARIABLE = "HEADRACE_BOOT_ID"
@@ -86,10 +86,10 @@ class SpacesOfTask:
         self._renewed = {store: generations[store] for store in stores if generations.get(store)}
         self.opened: list[str] = []
 
-    def space(self, name: str, position: Position | None = None) -> LmdbSpace:
+    def space(self, name: str, time_key: TimeKey | None = None) -> LmdbSpace:
         full = self.name_of(name)
         self.opened.append(full)
-        return self._image.space(full, position)
+        return self._image.space(full, time_key)
 
     def name_of(self, space: str) -> str:
         """Return a space's name in the image. It changes when its store is dropped."""

@@ -92,7 +92,7 @@ class SlidingAggregate:
     def _bind_put(self, context: StepContext, forward: Process) -> Put:
         """Return the function that stores a window's value and passes it on; `old` is None for a new window."""
         store, difference = context.store(self.store), self.windows.difference
-        emit_on_close, send_old, place_of = self.emit_on_close, self.send_old, store.place
+        emit_on_close, send_old, entry_key_of = self.emit_on_close, self.send_old, store.entry_key
         cache = None if emit_on_close else context.cache(self.store, forward, send_old)
         hold = None if cache is None else cache.put
         if hold is not None:
@@ -100,16 +100,16 @@ class SlidingAggregate:
             store.keep_longer(store.retention)
 
         def put(key: Any, raw: bytes, start: int, new: Any, old: Any, timestamp: int, received: int) -> None:
-            place = place_of(raw, start)
-            stored = store.read(place, start) if hold is not None else None
-            store.write(place, start, None if new is None else (new, timestamp))
+            entry_key = entry_key_of(raw, start)
+            stored = store.read(entry_key, start) if hold is not None else None
+            store.write(entry_key, start, None if new is None else (new, timestamp))
             if emit_on_close:
                 return
             windowed = Windowed(key, Window(start, start + difference))
             if hold is not None:
                 before = None if stored is None else stored[0]
                 # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
-                hold(place, windowed, new, before, received if new is None else timestamp)
+                hold(entry_key, windowed, new, before, received if new is None else timestamp)
             else:
                 forward(windowed, new, old if send_old else None, timestamp)
 
@@ -229,7 +229,7 @@ class SlidingAggregate:
 
 def _entry_again(store: WindowStore[Any, Any], raw: bytes, start: int) -> Any:
     """Read a window once more, for a value of its own: the aggregator may change in place the one that it gets."""
-    return store.read(store.place(raw, start), start)
+    return store.read(store.entry_key(raw, start), start)
 
 
 def _value_again(store: WindowStore[Any, Any], raw: bytes, start: int) -> Any:

@@ -169,7 +169,7 @@ class SuppressGetter:
 def _window_get(store: WindowStore[Any, Any]) -> Get:
     def get(key: Any) -> Found:
         start = key.window.start
-        return store.read(store.place(store.key(key.key), start), start)  # type: ignore[no-any-return]
+        return store.read(store.entry_key(store.key(key.key), start), start)  # type: ignore[no-any-return]
 
     return get
 

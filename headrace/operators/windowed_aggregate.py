@@ -119,15 +119,15 @@ class WindowAggregate:
     def _bind_fold(self, context: StepContext, forward: Process, cache: Cache | None) -> Fold:
         """Return the function that folds a record into a window and passes the result on."""
         store, fail = context.store(self.store), context.fail
-        locate, read, write, key_type = store.locate, store.read, store.write, store.key_type
+        encode_entry_key, read, write, key_type = store.encode_entry_key, store.read, store.write, store.key_type
         initializer, aggregator = self.initializer, self.aggregator
         send_old, emit_on_close = self.send_old, self.emit_on_close
         reads_twice = not store.value_is_exact and send_old  # else it only matters that there was an old value
 
         def fold(key: Any, value: Any, timestamp: int, start: int, end: int) -> bool:
             try:
-                place = locate(key, start)
-                entry = read(place, start)
+                entry_key = encode_entry_key(key, start)
+                entry = read(entry_key, start)
                 at = timestamp
                 if entry is None:
                     stored = None
@@ -135,11 +135,11 @@ class WindowAggregate:
                     new = aggregator(key, value, initializer())
                 else:
                     aggregate, stored_at = entry
-                    old = stored = read(place, start)[0] if reads_twice else aggregate
+                    old = stored = read(entry_key, start)[0] if reads_twice else aggregate
                     if stored_at > timestamp:
                         at = stored_at
                     new = aggregator(key, value, aggregate)
-                write(place, start, None if new is None else (new, at))
+                write(entry_key, start, None if new is None else (new, at))
             except Exception as error:
                 fail(error, key, value, timestamp)
                 return False
@@ -149,8 +149,8 @@ class WindowAggregate:
                 # A delete that comes out of a cache has the record's own timestamp, as in Kafka Streams.
                 parts = key, start, end
                 if key.__class__ is key_type:
-                    cache.recent[key, start] = place, parts
-                cache.put(place, parts, new, stored, timestamp if new is None else at)
+                    cache.recent[key, start] = entry_key, parts
+                cache.put(entry_key, parts, new, stored, timestamp if new is None else at)
             else:
                 forward(_new(Windowed, (key, _new(Window, (start, end)))), new, old if send_old else None, at)
             return True
@@ -160,7 +160,7 @@ class WindowAggregate:
     def _bind_fold_again(self, context: StepContext, cache: Cache, fold: Fold) -> Fold:
         """Return `fold` with a shortcut for a window that a record of this batch was folded into before.
 
-        The window's place, its value and its update in the cache are then in memory: the shortcut looks each up once.
+        The window's entry_key, its value and its update in the cache are then in memory: the shortcut looks each up once.
         Only keys of `store.key_type` have one: equal keys of other types may have different bytes.
         """
         store, fail, aggregator = context.store(self.store), context.fail, self.aggregator
@@ -171,8 +171,8 @@ class WindowAggregate:
             found = find((key, start)) if key.__class__ is key_type else None
             if found is None or start < floor[0]:
                 return fold(key, value, timestamp, start, end)
-            place, parts = found
-            entry = live.get(place)
+            entry_key, parts = found
+            entry = live.get(entry_key)
             if entry is None:  # deleted meanwhile, by this step or another one
                 return fold(key, value, timestamp, start, end)
             try:
@@ -181,16 +181,16 @@ class WindowAggregate:
                 if timestamp > at:
                     at = timestamp
                 if new is None:
-                    write(place, start, None)
+                    write(entry_key, start, None)
                     at = timestamp
                 else:
-                    # Without `write`: the first fold in this batch has told the store that this place changes.
-                    live[place] = freeze((new, at))
+                    # Without `write`: the first fold in this batch has told the store that this entry changes.
+                    live[entry_key] = freeze((new, at))
             except Exception as error:
                 fail(error, key, value, timestamp)
                 return False
             # Without the old value: the cache has the one from before its first update.
-            hold(place, parts, new, None, at)
+            hold(entry_key, parts, new, None, at)
             return True
 
         return fold_again

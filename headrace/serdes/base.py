@@ -1,4 +1,4 @@
-"""The serde itself: what every serde does, and the one a user makes from two functions."""
+"""The serde: the base class of all serdes, and the serde that a user makes from two functions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Data: TypeAlias = bytes | bytearray | memoryview
 class Serde(Generic[T]):
     """Turn values into bytes and back.
 
-    Give a function for each direction. Either takes ``(value)``, ``(topic, value)`` or ``(topic, value, headers)``;
-    it is never called with None, which is Kafka's null on both sides.
+    Give a function for each direction. Each takes ``(value)``, ``(topic, value)`` or ``(topic, value, headers)``. It is
+    never called with None, which is Kafka's null in both directions.
 
     >>> celsius = Serde(lambda degrees: str(degrees).encode(), lambda data: float(data))
     >>> celsius.serialize("weather", 21.5)
@@ -29,17 +29,17 @@ class Serde(Generic[T]):
     >>> celsius.deserialize("weather", b"21.5")
     21.5
 
-    A subclass, as all serdes of this package are, overrides `encoder` and `decoder` instead.
+    The serdes of this package are subclasses that override `encoder` and `decoder` instead.
     """
 
     exact_type: type | None = None
-    """The Python type whose instances never change and come back from a round trip as they were, if there is one."""
+    """The Python type of the values, if they never change and a round trip gives back an equal value of that type."""
 
     uses_headers: bool = False
-    """Whether a user's function wants the record's headers; then call `serialize`, or make an encoder per record."""
+    """Whether a user's function takes the record's headers. Then call `serialize`, or make an encoder per record."""
 
     list_entry_size: int | None = None
-    """The size of a value, where Kafka's list format leaves sizes out because all values have the same."""
+    """The size of every value in bytes, if Kafka's list format leaves sizes out because all are the same."""
 
     def __init__(self, serialize: Callable[..., Data | None], deserialize: Callable[..., T]) -> None:
         self._serialize = UserFunction.of(serialize, "serialize")
@@ -50,17 +50,17 @@ class Serde(Generic[T]):
         return f"serdes.Serde({name_of(self._serialize.call)}, {name_of(self._deserialize.call)})"
 
     def for_keys(self) -> Serde[T]:
-        """Return the serde for keys; that of a schema registry names its subjects after key or value.
+        """Return the serde for keys. Serdes of a schema registry name their subjects after key or value.
 
-        Wherever a serde is given as ``key_serde`` this is done already.
+        There is no need to call this for a serde that is given as ``key_serde``.
         """
         return self
 
     def encoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[T], bytes]:
-        """Make the bare function from value to bytes for a topic: for the hot path.
+        """Make the function from value to bytes for a topic, without checks, for the hot path.
 
-        It must not be given None and raises whatever it raises. A user's function may return None for a value, which
-        then is Kafka's null.
+        It does not take None, and its errors may be of any type. A user's function may return None for a value: then
+        Kafka's null is written.
         """
         call = self._serialize.bind(topic, headers)
 
@@ -75,14 +75,14 @@ class Serde(Generic[T]):
         return encode
 
     def decoder(self, topic: str | None, headers: Headers | None = None) -> Callable[[bytes], T]:
-        """Make the bare function from bytes to value for a topic: for the hot path.
+        """Make the function from bytes to value for a topic, without checks, for the hot path.
 
-        It must not be given None and raises whatever it raises.
+        It does not take None, and its errors may be of any type.
         """
         return self._deserialize.bind(topic, headers)
 
     def serialize(self, topic: str | None, value: T | None, headers: Headers | None = None) -> bytes | None:
-        """Return a value's bytes, None for None; whatever goes wrong becomes a `SerializationError`."""
+        """Return a value's bytes, and None for None. Every error becomes a `SerializationError`."""
         if value is None:
             return None
         try:
@@ -91,7 +91,7 @@ class Serde(Generic[T]):
             raise self.write_error(topic, value, error) from error
 
     def deserialize(self, topic: str | None, data: Data | None, headers: Headers | None = None) -> T | None:
-        """Return the value of some bytes, None for None; whatever goes wrong becomes a `SerializationError`."""
+        """Return the value of some bytes, and None for None. Every error becomes a `SerializationError`."""
         if data is None:
             return None
         try:
@@ -100,21 +100,21 @@ class Serde(Generic[T]):
             raise self.read_error(topic, data, error) from error
 
     def write_error(self, topic: str | None, value: Any, error: Exception) -> SerializationError:
-        """Make the error to raise when the encoder raised one on a value."""
+        """Make a `SerializationError` from an error that the encoder raised for a value."""
         return SerializationError(f"{self._where(topic)}: {self.write_problem(value, error)}")
 
     def read_error(self, topic: str | None, data: Any, error: Exception) -> SerializationError:
-        """Make the error to raise when the decoder raised one on some bytes."""
+        """Make a `SerializationError` from an error that the decoder raised for some bytes."""
         if not isinstance(data, Data):
             return SerializationError(f"{self._where(topic)}: expected bytes, got {shown(data)}")
         return SerializationError(f"{self._where(topic)}: {self.read_problem(bytes(data), error)}")
 
     def write_problem(self, value: Any, error: Exception) -> str:
-        """Say what was expected and what came, after the encoder raised an error on a value."""
+        """Say what was expected and what the encoder got when it raised an error."""
         return f"cannot write {shown(value)}: {type(error).__name__}: {error}"
 
     def read_problem(self, data: bytes, error: Exception) -> str:
-        """Say what was expected and what came, after the decoder raised an error on some bytes."""
+        """Say what was expected and what the decoder got when it raised an error."""
         return f"cannot read {shown_bytes(data)}: {type(error).__name__}: {error}"
 
     def _where(self, topic: str | None) -> str:
@@ -127,7 +127,7 @@ class ReadySerde(Serde[T]):
     name: ClassVar[str]
 
     def __init__(self) -> None:
-        pass  # no functions of a user's
+        pass  # there are no functions of a user
 
     def __call__(self) -> Self:
         return self
@@ -137,7 +137,7 @@ class ReadySerde(Serde[T]):
 
 
 def as_bytes(data: Data) -> bytes:
-    """Return the data as bytes; refuse what `bytes()` would turn into something else, such as a number."""
+    """Return data as bytes. Refuse other types: `bytes(3)`, for one, would give three zeros."""
     if type(data) is bytes:
         return data
     if isinstance(data, Data):
@@ -147,17 +147,17 @@ def as_bytes(data: Data) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A user's function and how many of topic, value and headers it takes."""
+    """A user's function, and how many of topic, value and headers it takes."""
 
     call: Callable[..., Any]
     takes: int
 
     @classmethod
     def of(cls, call: Callable[..., Any], what: str) -> UserFunction:
-        """Find out what the function takes from its signature.
+        """Read from the signature what the function takes.
 
-        What counts are the arguments that must be given, so that ``pickle.dumps`` or ``str.encode`` with their options
-        are functions of the value; only ``headers`` may have a default and is given all the same.
+        Only required arguments count, so that ``pickle.dumps`` and ``str.encode`` with their options are functions of
+        the value. An argument named ``headers`` counts even if it has a default.
 
         >>> UserFunction.of(lambda topic, value, headers=None: b"", "serialize").takes
         3
@@ -166,7 +166,7 @@ class UserFunction:
             raise TypeError(f"{what} must be a function, got {shown(call)}")
         try:
             parameters = inspect.signature(call).parameters.values()
-        except ValueError:  # a builtin, such as int, that does not tell
+        except ValueError:  # a builtin without a signature, such as int
             return cls(call, 1)
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         required = [p.name for p in positional if p.default is p.empty]
@@ -182,7 +182,7 @@ class UserFunction:
         return cls(call, max(1, len(required)))
 
     def bind(self, topic: str | None, headers: Headers | None) -> Callable[[Any], Any]:
-        """Return the function of the value, or of the bytes, alone."""
+        """Return a function of the value (or bytes) alone."""
         call = self.call
         if self.takes == 1:
             return call

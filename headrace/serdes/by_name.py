@@ -1,4 +1,4 @@
-"""Find the serde that a caller or a setting means."""
+"""Find the serde that a caller or a setting names."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ _BY_JAVA_NAME: dict[str, Serde[Any]] = {
 
 
 def as_serde(value: Any, what: str = "serde") -> Serde[Any]:
-    """Return the serde that was passed; say what to pass if it is none.
+    """Return the serde that was passed, or raise an error that says what to pass.
 
     >>> as_serde(primitives.String())
     serdes.String
     >>> as_serde(int, "value_serde")
     Traceback (most recent call last):
     headrace.errors.SerializationError: value_serde: expected a serde such as serdes.String, got <class 'int'>.
-    Hint: serdes.Long
+    Use serdes.Long
     """
     if isinstance(value, Serde):
         return value
     hint = _hint(value)
     got = str(value) if isinstance(value, type) else shown(value)
     raise SerializationError(
-        f"{what}: expected a serde such as serdes.String, got {got}" + (f". Hint: {hint}" if hint else "")
+        f"{what}: expected a serde such as serdes.String, got {got}" + (f". Use {hint}" if hint else "")
     )
 
 
 def serde_by_name(name: str, what: str = "serde") -> Serde[Any]:
-    """Return the serde that a setting names, in Headrace's words or as Kafka's Java class.
+    """Return the serde that a setting names, by Headrace's name or by the name of Kafka's Java class.
 
     >>> serde_by_name("Long")
     serdes.Long
@@ -65,7 +65,7 @@ def serde_by_name(name: str, what: str = "serde") -> Serde[Any]:
     serde = _find(name)
     if serde is None:
         known = ", ".join(_BY_NAME)
-        raise ConfigError(f"{what}: expected the name of a serde ({known}) or of Kafka's class for it, got {name!r}")
+        raise ConfigError(f"{what}: expected the name of a serde ({known}) or of its class in Kafka, got {name!r}")
     return serde
 
 
@@ -83,5 +83,5 @@ def _hint(value: Any) -> str | None:
     if not isinstance(value, type):
         return None
     if issubclass(value, Serde):
-        return f"make one: {value.__name__}(...)"
+        return f"an instance: {value.__name__}(...)"
     return fitting_serde(value)

@@ -13,12 +13,12 @@ import msgspec
 
 from headrace.serdes.error_messages import shown
 
-# What Avro and Protobuf have types for; JSON has none, there msgspec writes text.
+# Avro and Protobuf have types for these. JSON has none, so msgspec writes text.
 _KEPT = (bytes, bytearray, datetime, date, time, timedelta, Decimal, UUID)
 
 
 def check_class(given: Any, who: str) -> Any:
-    """Return a class that dicts can be converted to: a pydantic model, or whatever msgspec knows."""
+    """Return a class that dicts can be converted to: a pydantic model, or any type that msgspec knows."""
     if not _is_pydantic(given):
         try:
             msgspec.json.Decoder(given)
@@ -31,7 +31,7 @@ def check_class(given: Any, who: str) -> Any:
 
 
 def to_dict(of: Any, *, json: bool = False) -> Callable[[Any], Any]:
-    """Return the function that turns instances of a class into what a schema describes.
+    """Return the function from instances of a class to values that a schema describes.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -41,13 +41,13 @@ def to_dict(of: Any, *, json: bool = False) -> Callable[[Any], Any]:
     {'id': 7}
     """
     if _is_pydantic(of):
-        # By alias, as it is read.
+        # By alias, because it is read by alias.
         return partial(of.model_dump, mode="json" if json else "python", by_alias=True)
     return msgspec.to_builtins if json else partial(msgspec.to_builtins, builtin_types=_KEPT)
 
 
 def from_dict(of: Any, *, json: bool = False) -> Callable[[Any], Any]:
-    """Return the function that makes instances of a class of what a schema describes.
+    """Return the function from values that a schema describes to instances of a class.
 
     >>> from dataclasses import dataclass
     >>> @dataclass

@@ -1,4 +1,4 @@
-"""How errors show values and bytes, and what they advise."""
+"""The parts of error messages: values and bytes as text, and advice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FITTING: tuple[tuple[type, str], ...] = (
     (list, "Json"),
 )
 
-READ_HINT = "Hint: pass the serde the data was written with as key_serde= or value_serde="
+READ_HINT = "Pass the serde that wrote the data as key_serde= or value_serde="
 
 
 def shorten(text: str) -> str:
@@ -28,20 +28,20 @@ def shorten(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Name a value's type and show it, shortened.
+    """Return a value's type and its text, shortened.
 
     >>> shown(42)
     'int (42)'
     """
     try:
         text = repr(value)
-    except Exception:  # a user's __repr__; an int of too many digits
+    except Exception:  # from a user's __repr__, or of an int with too many digits
         return type(value).__name__
     return f"{type(value).__name__} ({shorten(text)})"
 
 
 def shown_bytes(data: bytes) -> str:
-    """Count bytes and show them, shortened.
+    """Return the number of bytes and their text, shortened.
 
     >>> shown_bytes(b"hello")
     "5 bytes (b'hello')"
@@ -58,7 +58,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def fitting_serde(python_type: type) -> str | None:
-    """Name the serde that takes values of a Python type.
+    """Return the name of the serde for values of a Python type.
 
     >>> fitting_serde(int)
     'serdes.Long'
@@ -68,20 +68,20 @@ def fitting_serde(python_type: type) -> str | None:
 
 def write_hint(value: Any) -> str:
     fitting = fitting_serde(type(value)) or "..."
-    return f"Hint: pass key_serde= or value_serde={fitting}, or convert with map_values"
+    return f"Pass key_serde= or value_serde={fitting}, or convert with map_values"
 
 
 def mistaken(expected: str, value: Any) -> str:
-    """Say that a value is not what was expected.
+    """Say that a value has the wrong type.
 
     >>> mistaken("str", 42)
-    'expected str, got int (42). Hint: pass key_serde= or value_serde=serdes.Long, or convert with map_values'
+    'expected str, got int (42). Pass key_serde= or value_serde=serdes.Long, or convert with map_values'
     """
     return f"expected {expected}, got {shown(value)}. {write_hint(value)}"
 
 
 def wrong_size(size: int, data: bytes) -> str:
-    """Say that there are more or fewer bytes than expected.
+    """Say that there are too many or too few bytes.
 
     >>> wrong_size(1, b"ab").partition(".")[0]
     "expected 1 byte, got 2 (b'ab')"

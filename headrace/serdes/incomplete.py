@@ -1,4 +1,4 @@
-"""A serde that is complete only when the application's default serdes are known."""
+"""A serde that is built when the application's default serdes are known."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 from headrace.serdes.base import Serde
 
 FillIn: TypeAlias = Callable[[Serde[Any] | None, str], Serde[Any]]
-"""Returns a serde, or the configured default for None; the second argument is "key" or "value"."""
+"""Returns the serde that it is given, or the configured default for None. The second argument is "key" or "value"."""
 
 
 class IncompleteSerde(Serde[Any]):
-    """Stands for a serde made of others that may be left to the configured defaults."""
+    """Stands for a serde that is made of other serdes, some of which may be the configured defaults."""
 
     def __init__(self, build: Callable[[FillIn], Serde[Any]], name: str) -> None:
         self.build = build

@@ -14,7 +14,15 @@ from headrace.records import Headers
 from headrace.serdes.base import Serde
 from headrace.serdes.class_conversion import check_class, from_dict, to_dict
 from headrace.serdes.error_messages import shorten, shown
-from headrace.serdes.registry import FRAME, Registration, RegistryAddress, check_no_address, read_problem, write_problem
+from headrace.serdes.registry import (
+    FRAME,
+    Registration,
+    RegistryAddress,
+    check_no_address,
+    read_problem,
+    schema_from,
+    write_problem,
+)
 
 _WHO = "serdes.JsonSchema"
 
@@ -30,8 +38,8 @@ class JsonSchemaSerde(Serde[Any]):
     >>> serde.serialize("orders", {"id": 7})
     b'\\x00\\x00\\x00\\x00\\x01{"id":7}'
 
-    The schema is a dict or JSON text. What is written and what is read must be valid by it; ``validate=False`` leaves
-    the check, which takes most of the time, out. Objects are dicts, or instances of `type`.
+    The schema is a dict or JSON text. Every value that is written or read must be valid. The check takes most of the
+    time; ``validate=False`` turns it off. Objects are dicts, or instances of `type`.
     """
 
     def __init__(
@@ -102,9 +110,7 @@ class JsonSchemaSerde(Serde[Any]):
         return read_problem(f"schema {self._name}", data, error)
 
     def _written_with(self, topic: str | None) -> tuple[bytes, Callable[[Any], None]]:
-        from confluent_kafka.schema_registry import Schema
-
-        schema_id, schema = self._registration.written_with(topic, lambda: Schema(self._text, "JSON"))
+        schema_id, schema = self._registration.written_with(topic, lambda: schema_from(self._text, "JSON"))
         references = self._registration.registry.references(schema)
         check = _checker(schema.schema_str or "", tuple(references.items())) if self._validate else _accept
         return FRAME.pack(0, schema_id), check
@@ -124,7 +130,8 @@ def _accept(value: Any) -> None:
 
 @cache
 def _checker(text: str, references: tuple[tuple[str, str], ...] = ()) -> Callable[[Any], None]:
-    """Return the function that raises an error where a value is not valid by a schema."""
+    """Return the function that raises an error when a value is not valid."""
+    # Imported here because it takes 50 ms, in every process, and most applications have no JSON Schema.
     from jsonschema.validators import validator_for
     from referencing import Registry, Resource
     from referencing.jsonschema import DRAFT7
@@ -132,7 +139,7 @@ def _checker(text: str, references: tuple[tuple[str, str], ...] = ()) -> Callabl
     schema = json.loads(text)
     validator = validator_for(schema)
     validator.check_schema(schema)
-    # A registry of its own, so that nothing is fetched from where a schema points to.
+    # With a registry of its own jsonschema does not fetch schemas from the URLs that a schema refers to.
     referred = [(name, Resource.from_contents(json.loads(found), DRAFT7)) for name, found in references]
     errors_of = validator(schema, registry=Registry().with_resources(referred)).iter_errors
 

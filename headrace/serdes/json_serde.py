@@ -23,8 +23,8 @@ class JsonSerde(Serde[T]):
     >>> Json.serialize("orders", {"id": 7, "items": ["tea", None]})
     b'{"id":7,"items":["tea",null]}'
 
-    With a schema (a ``msgspec.Struct``, dataclass, ``TypedDict``, ``list[int]``, …) what is read is checked and
-    converted to it:
+    With a schema (a ``msgspec.Struct``, dataclass, ``TypedDict``, ``list[int]``, …) data is checked and converted when
+    it is read:
 
     >>> import msgspec
     >>> class Order(msgspec.Struct):
@@ -32,8 +32,8 @@ class JsonSerde(Serde[T]):
     >>> Json(Order).deserialize("orders", b'{"id":7}')
     Order(id=7)
 
-    What JSON cannot express comes back as what it can: a tuple or set as list, a key of a dict as str, NaN and
-    infinities as None. Dates, decimals, UUIDs and bytes become strings, which a schema turns back.
+    Types that JSON does not have change: a tuple or set becomes a list, a key of a dict a str, NaN and infinities None.
+    Dates, decimals, UUIDs and bytes become strings, and a schema turns them back.
     """
 
     def __init__(self, schema: Any = None) -> None:

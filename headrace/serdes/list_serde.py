@@ -30,17 +30,17 @@ class ListSerde(Serde[list[T]]):
 
     Layout; all numbers are 4 bytes, the highest first:
 
-    - of Short, Integer, Long, Float, Double and UUID: a byte 0; how many entries are None and the index of each; how
-      many entries there are; the bytes of those that are not None, one after the other;
-    - of others, Boolean and String among them: a byte 1; how many entries there are; each entry's size and bytes, for
-      None the size -1 alone.
+    - a list of Short, Integer, Long, Float, Double or UUID: a byte 0; the number of None entries and the index of each;
+      the number of entries; the bytes of the entries that are not None, one after the other;
+    - any other list, such as of Boolean or String: a byte 1; the number of entries; each entry's size and bytes, and
+      for None only the size -1.
 
     >>> List(Short).serialize("codes", [7, None]).hex(" ")
     '00 00 00 00 01 00 00 00 01 00 00 00 02 00 07'
     >>> List(String).serialize("words", ["to", None]).hex(" ")
     '01 00 00 00 02 00 00 00 02 74 6f ff ff ff ff'
 
-    The first byte decides how a list is read. Bytes left over are an error here, unlike in Java.
+    The first byte decides how a list is read. Unlike in Java, bytes that are left over are an error.
     """
 
     def __init__(self, inner: Serde[T]) -> None:
@@ -68,7 +68,7 @@ class ListSerde(Serde[list[T]]):
             try:
                 entries = _split(data, entry_size)
             except struct.error as error:
-                raise ValueError(f"it ends too early. {READ_HINT}") from error
+                raise ValueError(f"the data ends too early. {READ_HINT}") from error
             values: list[T | None] = []
             try:
                 for entry in entries:
@@ -133,14 +133,16 @@ def _check_list(values: object) -> None:
 
 
 def _split(data: bytes, entry_size: int | None) -> list[bytes | None]:
-    """Take a list apart into its entries' bytes; `struct.error` means that it ends too early."""
+    """Split a list into the bytes of its entries. `struct.error` means that the data ends too early."""
     strategy = data[0] if data else None
     if strategy == _VARIABLE_SIZE:
         entries, end = _split_by_sizes(data)
     elif strategy != _CONSTANT_SIZE:
         raise ValueError(f"the first byte must be 0 or 1, not {strategy}. {READ_HINT}")
     elif entry_size is None:
-        raise ValueError(f"entries are of constant size, which the inner serde's are not. {READ_HINT}")
+        raise ValueError(
+            f"its entries have a constant size, but the inner serde writes entries of any size. {READ_HINT}"
+        )
     else:
         entries, end = _split_by_size(data, entry_size)
     if end < len(data):

@@ -1,8 +1,8 @@
 """Serdes of numbers, in the formats of Kafka's own serdes.
 
-Each is an instance ready to be passed on; calling it gives it back, so that `Long` and `Long()` are the same.
-Encoders are the C functions of `struct`, decoders one Python call around them: measured, faster than `int.to_bytes`
-and than `int.from_bytes` with a check of the size.
+Each is an instance. Calling it returns the instance, so that `Long` and `Long()` are the same. Encoders are the C
+functions of `struct`, and decoders one Python call around them. That was measured to be faster than `int.to_bytes`, and
+than `int.from_bytes` with a check of the size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _NumberSerde(ReadySerde[T]):
-    """A number in a fixed count of bytes, the highest first."""
+    """A number in a fixed number of bytes, the highest first."""
 
     format: ClassVar[struct.Struct]
 
@@ -46,7 +46,7 @@ class _IntegralSerde(_NumberSerde[int]):
             return mistaken("int", value)
         high = 2 ** (8 * self.format.size - 1)
         wider = "serdes.Long or serdes.Json" if self.format.size < 8 else "serdes.Json"
-        return f"expected int from {-high} to {high - 1}, got {shown(value)}. Hint: {wider} takes larger ones"
+        return f"expected int from {-high} to {high - 1}, got {shown(value)}. Use {wider} for larger numbers"
 
 
 class IntegerSerde(_IntegralSerde):
@@ -93,7 +93,7 @@ class _RealSerde(_NumberSerde[float]):
 
 
 class FloatSerde(_RealSerde):
-    """Write float as 4 bytes, in single precision: what comes back is the nearest such number.
+    """Write float as 4 bytes, in single precision. Reading gives the nearest number of that precision.
 
     >>> Float.deserialize("degrees", Float.serialize("degrees", 0.1))
     0.10000000149011612
@@ -105,7 +105,7 @@ class FloatSerde(_RealSerde):
 
 
 class DoubleSerde(_RealSerde):
-    """Write float as 8 bytes. Other numbers, such as int, are taken too and come back as float.
+    """Write float as 8 bytes. Other numbers, such as int, are written too and read as float.
 
     >>> Double.deserialize("degrees", Double.serialize("degrees", 0.1))
     0.1

@@ -1,6 +1,6 @@
-"""Serdes of single values that are no numbers, in the formats of Kafka's own serdes.
+"""Serdes of single values that are not numbers, in the formats of Kafka's own serdes.
 
-Each is an instance ready to be passed on; calling it gives it back, so that `String` and `String()` are the same.
+Each is an instance. Calling it returns the instance, so that `String` and `String()` are the same.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class StringSerde(Serde[str]):
     >>> String.serialize("greetings", "grüezi")
     b'gr\\xc3\\xbcezi'
 
-    Bytes that are not UTF-8 are an error. Kafka's StringDeserializer puts U+FFFD in their place, as does
-    ``String(errors="replace")``. Another encoding goes by Python's name for it: ``String("latin-1")``.
+    Bytes that are not UTF-8 are an error. Kafka's StringDeserializer replaces them by U+FFFD, and so does
+    ``String(errors="replace")``. For another encoding give its name in Python: ``String("latin-1")``.
     """
 
     def __init__(self, encoding: str = "utf-8", errors: str = "strict") -> None:

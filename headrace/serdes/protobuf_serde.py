@@ -12,7 +12,16 @@ from headrace.records import Headers
 from headrace.serdes.base import Serde
 from headrace.serdes.class_conversion import check_class, from_dict, to_dict
 from headrace.serdes.error_messages import shown
-from headrace.serdes.registry import FRAME, Registration, RegistryAddress, check_no_address, read_problem, write_problem
+from headrace.serdes.registry import (
+    FRAME,
+    Registration,
+    RegistryAddress,
+    check_no_address,
+    read_problem,
+    reference_to,
+    schema_from,
+    write_problem,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaReference
@@ -31,11 +40,11 @@ class ProtobufSerde(Serde[Any]):
     >>> serde.serialize("names", StringValue(value="tea"))
     b'\\x00\\x00\\x00\\x00\\x01\\x02\\x0e\\n\\x03tea'
 
-    Values are messages; with ``type=dict`` they are dicts of a message's fields, with another `type` its instances, in
-    which a ``Timestamp`` is a datetime in UTC and a ``Duration`` a timedelta.
+    Values are messages. With ``type=dict`` they are dicts of a message's fields. With another `type` they are its
+    instances, in which a ``Timestamp`` is a datetime in UTC and a ``Duration`` a timedelta.
 
-    Before the data stands where the message is in its file, as Confluent's serializers have it. What is read is read as
-    the given class, by the numbers of the fields.
+    As with Confluent's serializers, the index of the message in its file comes before the data. All data is read as the
+    given class, by the numbers of the fields.
     """
 
     def __init__(
@@ -76,7 +85,7 @@ class ProtobufSerde(Serde[Any]):
                 value = message(**(value if of is dict else _without_times(convert(value))))
             elif not isinstance(value, message):
                 raise TypeError("not such a message")
-            # Keys that are equal must have equal bytes, whatever the order in a map.
+            # Equal keys must have equal bytes, whatever the order of their maps.
             data: bytes = value.SerializeToString(deterministic=True)
             return prefix + data
 
@@ -105,47 +114,43 @@ class ProtobufSerde(Serde[Any]):
     def _prefix(self, topic: str | None) -> bytes:
         descriptor = self._message.DESCRIPTOR
         schema_id, _ = self._registration.written_with(topic, lambda: self._schema_of(descriptor.file))
-        return FRAME.pack(0, schema_id) + _indexes(_place_of(descriptor))
+        return FRAME.pack(0, schema_id) + _encode_indexes(_indexes_of(descriptor))
 
     def _schema_of(self, file: Any) -> Schema:
-        """Return a file's schema, after those of the files it imports are registered under their names."""
-        from confluent_kafka.schema_registry import Schema
-
+        """Register the files that a file imports under their names; return the file's schema."""
         references = [self._reference(needed) for needed in file.dependencies if not needed.name.startswith(_BUILT_IN)]
-        return Schema(base64.standard_b64encode(file.serialized_pb).decode(), "PROTOBUF", references)
+        return schema_from(base64.standard_b64encode(file.serialized_pb).decode(), "PROTOBUF", references)
 
     def _reference(self, file: Any) -> SchemaReference:
-        from confluent_kafka.schema_registry import SchemaReference
-
         name, schema, ask = file.name, self._schema_of(file), self._registration.registry.ask
         about = f"subject '{name}'"
         if self._registration.auto_register:
             ask(about, lambda client: client.register_schema(name, schema), "subject")
         found = ask(about, lambda client: client.lookup_schema(name, schema), "schema, and auto_register is off")
-        return SchemaReference(name, name, found.version)
+        return reference_to(name, found.version)
 
 
 Protobuf = ProtobufSerde
 
 
-def _place_of(descriptor: Any) -> list[int]:
-    """Return the index of a message in its file, or those of the messages it is nested in and its own."""
+def _indexes_of(descriptor: Any) -> list[int]:
+    """Return the index of a message in its file; of a nested one, the indexes of the outer messages and its own."""
     outer = descriptor.containing_type
     if outer is None:
         return [list(descriptor.file.message_types_by_name).index(descriptor.name)]
-    return [*_place_of(outer), [nested.name for nested in outer.nested_types].index(descriptor.name)]
+    return [*_indexes_of(outer), [nested.name for nested in outer.nested_types].index(descriptor.name)]
 
 
-def _indexes(place: list[int]) -> bytes:
-    """Write how many indexes there are and each of them, as numbers of variable length; the first message is a byte 0.
+def _encode_indexes(indexes: list[int]) -> bytes:
+    """Write the count of indexes and the indexes, as numbers of variable length. The first message is one byte 0.
 
-    >>> _indexes([0]), _indexes([1, 0]), _indexes([64])
+    >>> _encode_indexes([0]), _encode_indexes([1, 0]), _encode_indexes([64])
     (b'\\x00', b'\\x04\\x02\\x00', b'\\x02\\x80\\x01')
     """
-    if place == [0]:
+    if indexes == [0]:
         return b"\x00"
     data = bytearray()
-    for number in (len(place), *place):
+    for number in (len(indexes), *indexes):
         number <<= 1  # zigzag
         while number > 0x7F:
             data.append(number & 0x7F | 0x80)
@@ -174,9 +179,9 @@ def _read_number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields_of(message: Any, *, times: bool = False) -> Any:
-    """Return a message as a dict: a field that is not set and can tell is None, Google's own types stay messages.
+    """Return a message as a dict. A field with presence that is not set is None. Google's own types stay messages.
 
-    With `times`, those that are a time or a duration are Python's.
+    With `times`, timestamps and durations become Python's.
 
     >>> from google.protobuf.wrappers_pb2 import StringValue
     >>> _fields_of(StringValue(value="tea"))
@@ -208,7 +213,7 @@ def _entry_of(value: Any, kind: Any, times: bool) -> Any:
 
 
 def _without_times(value: Any) -> Any:
-    """Return fields with times as the dicts of their messages: Protobuf takes Python's in some places, not in maps.
+    """Turn times into the dicts of their messages. Protobuf takes Python's times as fields, but not in maps.
 
     >>> _without_times({"at": datetime(1969, 12, 31, 23, 59, 58, 500000), "took": timedelta(seconds=-1.5)})
     {'at': {'seconds': -2, 'nanos': 500000000}, 'took': {'seconds': -1, 'nanos': -500000000}}
@@ -221,7 +226,7 @@ def _without_times(value: Any) -> Any:
         seconds, rest = divmod((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH, _SECOND)
         return {"seconds": seconds, "nanos": rest.microseconds * 1000}
     if isinstance(value, timedelta):
-        sign = -1 if value < timedelta() else 1  # a Duration has it on both parts
+        sign = -1 if value < timedelta() else 1  # both parts of a Duration have it
         seconds, rest = divmod(abs(value), _SECOND)
         return {"seconds": sign * seconds, "nanos": sign * rest.microseconds * 1000}
     return value

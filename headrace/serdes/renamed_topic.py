@@ -1,4 +1,4 @@
-"""A serde that is told another topic than the one it is asked for."""
+"""A serde that sees another topic than its caller gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class RenamedTopic(Serde[T]):
-    """Put something before and after the topic's name; the schemas of a registry stand under it.
+    """Add text before and after the topic's name, under which a registry keeps the schemas.
 
     >>> topics = Serde(lambda topic, value: topic.encode(), bytes.decode)
     >>> RenamedTopic(topics, "shop-", "-changelog").serialize("orders", 7)

@@ -20,18 +20,18 @@ _LATEST = 2**63 - 1
 _start = struct.Struct(">q")
 _end_and_start = struct.Struct(">qq")
 
-# A NamedTuple's own constructor takes twice the time.
+# The constructor of a NamedTuple takes twice the time.
 _new = tuple.__new__
 
 
 class WindowedSerde(Serde[records.Windowed[K]]):
     """Write keys of tumbling, hopping and sliding windows.
 
-    The size, in milliseconds or as timedelta, is that of the windows (for sliding windows the time difference): it is
-    not written, but needed to know the window's end when reading.
+    `size` is the size of the windows (for sliding windows the time difference), in milliseconds or as timedelta. It is
+    not written, but reading needs it to give the window's end.
 
-    Layout: the bytes of the key, then 8 bytes with the window's start, the highest first. An end beyond the last
-    timestamp there is becomes that timestamp; no bytes at all are read as None.
+    Layout: the bytes of the key, then 8 bytes with the window's start, the highest first. An end after the largest
+    possible timestamp becomes that timestamp. Empty data is read as None.
 
     >>> from headrace.records import Window
     >>> from headrace.serdes import String
@@ -88,7 +88,7 @@ class WindowedSerde(Serde[records.Windowed[K]]):
             return f"expected a key and 8 bytes of window start, got {len(data)} ({quoted(data)}). {READ_HINT}"
         (start,) = _start.unpack(data[-8:])
         if not 0 <= start < _LATEST:
-            return f"expected a window start from 0, got {start}. {READ_HINT}"
+            return f"expected a window start of at least 0, got {start}. {READ_HINT}"
         return f"key: {self.inner.read_problem(data[:-8], error)}"
 
 
@@ -96,7 +96,7 @@ class SessionWindowedSerde(Serde[records.Windowed[K]]):
     """Write keys of sessions.
 
     Layout: the bytes of the key, then 8 bytes with the session's end, then 8 bytes with its start, the highest first.
-    No bytes at all are read as None.
+    Empty data is read as None.
 
     >>> from headrace.records import Window
     >>> from headrace.serdes import String
@@ -147,7 +147,7 @@ class SessionWindowedSerde(Serde[records.Windowed[K]]):
             )
         end, start = _end_and_start.unpack(data[-16:])
         if not 0 <= start <= end:
-            return f"expected a session start from 0 to its end, got start {start} and end {end}. {READ_HINT}"
+            return f"expected a session with 0 <= start <= end, got start {start} and end {end}. {READ_HINT}"
         return f"key: {self.inner.read_problem(data[:-16], error)}"
 
 
@@ -163,4 +163,5 @@ def _write_problem(inner: Serde[Any], value: Any, error: Exception, *, shortest:
     match value.window:
         case (int(start), int(end)) if 0 <= start <= end - shortest and end <= _LATEST:
             return f"key: {inner.write_problem(value.key, error)}"
-    return f"expected a window of milliseconds from 0, its end after its start, got {shown(value.window)}"
+    bounds = "0 <= start < end" if shortest else "0 <= start <= end"
+    return f"expected a window in milliseconds with {bounds}, got {shown(value.window)}"

@@ -1,4 +1,4 @@
-"""Store builders: what a store is to be, before there is a task to hold it."""
+"""Store builders: the description of a store, from which every task makes its own."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
 from headrace.durations import milliseconds
 from headrace.errors import TopologyError
 from headrace.serdes import Serde, as_serde
+from headrace.serdes.incomplete import FillIn
 from headrace.state.image import Image
 from headrace.state.key_value import KeyValueStore
 from headrace.state.session import SessionStore
+from headrace.state.setup import StoreSetup
 from headrace.state.small_state import SmallState
 from headrace.state.suppress_buffer import SuppressBuffer
-from headrace.state.unmatched_records import UnmatchedStore
+from headrace.state.unmatched_records import UnmatchedRecords
 from headrace.state.versioned import VersionedStore
 from headrace.state.window import WindowStore
 
@@ -28,17 +31,18 @@ Store: TypeAlias = (
     | SessionStore[Any, Any]
     | VersionedStore[Any, Any]
     | SuppressBuffer
-    | UnmatchedStore
+    | UnmatchedRecords
 )
-Make: TypeAlias = Callable[[str, Callable[[Serde[Any] | None, str], Serde[Any]], Image, SmallState], Store]
-"""Makes a store from its name, a function that fills in default serdes ("key" or "value"), an image and cells."""
+Make: TypeAlias = Callable[[str, FillIn, Image, SmallState], Store]
+"""Makes a store from its name, a function that fills in default serdes, and a task's image and small state."""
+Options: TypeAlias = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class StoreBuilder:
-    """What a store is to be. Equal builders make the same store.
+    """The description of a store. Equal builders make equal stores.
 
-    Made by `Stores`; `topology.add_state_store` and `builder.add_state_store` take it.
+    `Stores` makes builders; `topology.add_state_store` and `builder.add_state_store` take them.
 
     >>> Stores.key_value("sums") == Stores.key_value("sums")
     True
@@ -47,7 +51,7 @@ class StoreBuilder:
     name: str
     kind: str
     make: Make = field(compare=False, repr=False)
-    options: tuple[tuple[str, Any], ...] = ()
+    options: Options = ()
     caching: bool = False
     logging: bool = True
 
@@ -59,9 +63,9 @@ class StoreBuilder:
 
 
 class Stores:
-    """Builders of the stores a processor can use; add one with `add_state_store`.
+    """Builders of the stores that processors can use. Add a store with `add_state_store`.
 
-    A serde that is not given is the configured default. Keys are kept in the order of their serialized bytes.
+    Without a serde a store uses the configured default. Keys are in the order of their serialized bytes.
 
     >>> Stores.key_value("sums", serdes.String, serdes.Long).name
     'sums'
@@ -80,7 +84,7 @@ class Stores:
     ) -> StoreBuilder:
         """Describe a key-value store.
 
-        `in_memory` is accepted as Kafka Streams has it; where the engine keeps its images does not depend on it. A
+        `in_memory` exists because Kafka Streams has it; it changes nothing about where the engine keeps the store. A
         `timestamped` store gives and takes `ValueAndTimestamp`.
 
         >>> class Latest(Processor):
@@ -96,13 +100,14 @@ class Stores:
         >>> run(builder, [("a", 1, 5), ("a", 2, 3), ("a", 3, 7)])
         [('a', 1, 5), ('a', 3, 7)]
         """
-        keys, values = _optional(key_serde), _optional(value_serde)
-
-        def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
-            return KeyValueStore(name, serde(keys, "key"), serde(values, "value"), image, timestamped=timestamped)
-
-        kind = "timestamped-key-value" if timestamped else "key-value"
-        return StoreBuilder(name, kind, make, _describe(keys, values), caching, logging)
+        return _builder(
+            name,
+            "timestamped-key-value" if timestamped else "key-value",
+            partial(KeyValueStore, timestamped=timestamped),
+            _serdes(key_serde, value_serde),
+            caching=caching,
+            logging=logging,
+        )
 
     @staticmethod
     def window(
@@ -120,8 +125,8 @@ class Stores:
     ) -> StoreBuilder:
         """Describe a window store: a value for every key and window start.
 
-        It no longer shows windows that start `retention` or more before the latest start. With `retain_duplicates` a
-        window holds several values.
+        The store no longer shows windows that start `retention` or more before the latest start. With
+        `retain_duplicates` a window holds several values.
 
         >>> class PerTen(Processor):
         ...     def process(self, record):
@@ -135,30 +140,28 @@ class Stores:
         >>> run(builder, [("a", 1, 0), ("a", 2, 5), ("a", 3, 10), ("a", 4, 20)])
         [('a', [[0, 1]], 0), ('a', [[0, 3]], 5), ('a', [[0, 3], [10, 3]], 10), ('a', [[10, 3], [20, 4]], 20)]
         """
-        keys, values = _optional(key_serde), _optional(value_serde)
         kept, size = milliseconds(retention, "retention"), milliseconds(window_size, "window_size")
         if kept < size:
             raise TopologyError(
                 f"store '{name}': the retention ({kept} ms) must be at least the window size ({size} ms)"
             )
 
-        def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
-            return WindowStore(
-                name,
-                serde(keys, "key"),
-                serde(values, "value"),
-                image,
-                cells,
+        return _builder(
+            name,
+            "timestamped-window" if timestamped else "window",
+            partial(
+                WindowStore,
                 retention=kept,
                 window_size=size,
                 retain_duplicates=retain_duplicates,
                 timestamped=timestamped,
                 keep_oldest=keep_oldest,
-            )
-
-        spans = ("retention", kept), ("window_size", size)
-        options = (*_describe(keys, values), *spans, ("duplicates", retain_duplicates))
-        return StoreBuilder(name, "timestamped-window" if timestamped else "window", make, options, caching, logging)
+            ),
+            _serdes(key_serde, value_serde),
+            (("retention", kept), ("window_size", size), ("duplicates", retain_duplicates)),
+            caching=caching,
+            logging=logging,
+        )
 
     @staticmethod
     def session(
@@ -173,7 +176,7 @@ class Stores:
     ) -> StoreBuilder:
         """Describe a session store: a value for every key and session.
 
-        It no longer shows sessions that ended `retention` or more before the latest end.
+        The store no longer shows sessions that ended `retention` or more before the latest end.
 
         >>> class Visits(Processor):
         ...     def process(self, record):
@@ -190,21 +193,16 @@ class Stores:
         >>> run(builder, [("a", "x", 0), ("a", "y", 8), ("a", "z", 30)])
         [('a', [0, 0], 0), ('a', [0, 8], 8), ('a', [30, 30], 30)]
         """
-        keys, values = _optional(key_serde), _optional(value_serde)
         kept = milliseconds(retention, "retention")
-
-        def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
-            return SessionStore(
-                name,
-                serde(keys, "key"),
-                serde(values, "value"),
-                image,
-                cells,
-                retention=kept,
-                keep_oldest=keep_oldest,
-            )
-
-        return StoreBuilder(name, "session", make, (*_describe(keys, values), ("retention", kept)), caching, logging)
+        return _builder(
+            name,
+            "session",
+            partial(SessionStore, retention=kept, keep_oldest=keep_oldest),
+            _serdes(key_serde, value_serde),
+            (("retention", kept),),
+            caching=caching,
+            logging=logging,
+        )
 
     @staticmethod
     def versioned(
@@ -215,9 +213,9 @@ class Stores:
         history_retention: int | timedelta,
         logging: bool = True,
     ) -> StoreBuilder:
-        """Describe a versioned store: what a key's value was at a time.
+        """Describe a versioned store, which tells a key's value at a time in the past.
 
-        Versions are kept for `history_retention`, the latest for ever. `get` gives a `VersionedRecord`.
+        It keeps versions for `history_retention`, and the latest one for ever. `get` gives a `VersionedRecord`.
 
         >>> class PriceThen(Processor):
         ...     def process(self, record):
@@ -231,47 +229,57 @@ class Stores:
         >>> run(builder, [("tea", 3, 5), ("tea", 4, 12), ("tea", 5, 8)])
         [('tea', 3, 5), ('tea', 3, 12), ('tea', 5, 8)]
         """
-        keys, values = _optional(key_serde), _optional(value_serde)
         history = milliseconds(history_retention, "history_retention")
-
-        def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
-            return VersionedStore(
-                name, serde(keys, "key"), serde(values, "value"), image, cells, history_retention=history
-            )
-
-        options = (*_describe(keys, values), ("history_retention", history))
-        return StoreBuilder(name, "versioned", make, options, False, logging)
+        return _builder(
+            name,
+            "versioned",
+            partial(VersionedStore, history_retention=history),
+            _serdes(key_serde, value_serde),
+            (("history_retention", history),),
+            logging=logging,
+        )
 
 
 def suppress_buffer(
     name: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None, *, count_bytes: bool
 ) -> StoreBuilder:
     """Describe the buffer of a suppress."""
-
-    def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
-        return SuppressBuffer(
-            name, serde(key_serde, "key"), serde(value_serde, "value"), image, cells, count_bytes=count_bytes
-        )
-
-    return StoreBuilder(name, "suppress-buffer", make, _describe(key_serde, value_serde))
+    make = partial(SuppressBuffer, count_bytes=count_bytes)
+    return _builder(name, "suppress-buffer", make, (key_serde, value_serde))
 
 
-def unmatched_store(
+def unmatched_records(
     name: str, key_serde: Serde[Any] | None, left_serde: Serde[Any] | None, right_serde: Serde[Any] | None
 ) -> StoreBuilder:
     """Describe the store of a left or outer join's records without a match."""
 
-    def make(name: str, serde: Any, image: Image, cells: SmallState) -> Store:
-        return UnmatchedStore(
-            name, serde(key_serde, "key"), serde(left_serde, "value"), serde(right_serde, "value"), image, cells
-        )
+    def make(name: str, fill_in: FillIn, image: Image, small_state: SmallState) -> Store:
+        left, right = fill_in(left_serde, "value"), fill_in(right_serde, "value")
+        return UnmatchedRecords(StoreSetup(name, fill_in(key_serde, "key"), left, image, small_state), right)
 
-    return StoreBuilder(name, "unmatched", make, (*_describe(key_serde, left_serde), ("right", repr(right_serde))))
-
-
-def _optional(serde: Serde[Any] | None) -> Serde[Any] | None:
-    return None if serde is None else as_serde(serde)
+    options = (("key", repr(key_serde)), ("value", repr(left_serde)), ("right", repr(right_serde)))
+    return StoreBuilder(name, "unmatched", make, options)
 
 
-def _describe(keys: Serde[Any] | None, values: Serde[Any] | None) -> tuple[tuple[str, Any], ...]:
-    return ("key", repr(keys)), ("value", repr(values))
+def _builder(
+    name: str,
+    kind: str,
+    make_from: Callable[[StoreSetup], Store],
+    serdes: tuple[Serde[Any] | None, Serde[Any] | None],
+    options: Options = (),
+    *,
+    caching: bool = False,
+    logging: bool = True,
+) -> StoreBuilder:
+    """Describe a store that is made from its setup alone."""
+    keys, values = serdes
+
+    def make(name: str, fill_in: FillIn, image: Image, small_state: SmallState) -> Store:
+        return make_from(StoreSetup(name, fill_in(keys, "key"), fill_in(values, "value"), image, small_state))
+
+    return StoreBuilder(name, kind, make, (("key", repr(keys)), ("value", repr(values)), *options), caching, logging)
+
+
+def _serdes(keys: Serde[Any] | None, values: Serde[Any] | None) -> tuple[Serde[Any] | None, Serde[Any] | None]:
+    """Check the serdes that a user gave."""
+    return None if keys is None else as_serde(keys), None if values is None else as_serde(values)

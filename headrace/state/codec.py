@@ -1,4 +1,4 @@
-"""How a store keeps a value between commits, and as bytes."""
+"""The forms of a store's values: as users have them, as an overlay keeps them, and as bytes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _UNCHANGING = frozenset((str, int, float, bool, type(None)))
 
 @dataclass(frozen=True)
 class Codec:
-    """Four conversions of a store's values. An entry with a timestamp is a plain tuple here; users see it by name.
+    """Conversions between the forms of a store's values. Values with timestamps are plain tuples here.
 
-    A value that cannot change and survives a round trip (a str, an int) is kept as it is until the commit. Any other is
-    turned into bytes when it is put, and made anew at every get: nobody can change it behind the store's back.
+    A value that cannot change and survives a round trip (a str, an int) is kept as it is until the commit. Any other
+    value is turned into bytes by a put and read from them by every get, so that nobody can change it in the store.
     """
 
     freeze: Callable[[Any], Any]
-    """From what the user puts to what the overlay keeps."""
+    """From the value that a user puts to the frozen value, which the overlay keeps."""
     thaw: Callable[[Any], Any] | None
-    """From what the overlay keeps to what operators get; None where they are the same."""
+    """From the frozen value to the value that operators get; None where both are the same."""
     encode: Callable[[Any], bytes]
-    """From what the overlay keeps to bytes."""
+    """From the frozen value to bytes."""
     decode: Callable[[bytes], Any]
-    """From bytes to what the overlay keeps."""
+    """From bytes to the frozen value."""
     thaw_value: Callable[[Any], Any] | None = None
-    """What `thaw` does to the value of a timestamped entry, for those who cannot afford the call."""
+    """The `thaw` of the value in a timestamped entry: the hot path calls it directly and saves the call of `thaw`."""
 
 
 def _same(data: bytes) -> bytes:
@@ -41,7 +41,7 @@ def _same(data: bytes) -> bytes:
 
 
 def plain_codec(store: str, serde: Serde[Any]) -> Codec:
-    """Keep a value alone."""
+    """Make the codec of values without timestamps."""
     encoder, decoder = serde.encoder(store), serde.decoder(store)
     exact = serde.exact_type
 
@@ -61,7 +61,7 @@ def plain_codec(store: str, serde: Serde[Any]) -> Codec:
 
 
 def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
-    """Keep a value with its timestamp: as bytes the timestamp (8, big-endian) comes first, as in Kafka Streams."""
+    """Make the codec of values with timestamps. As in Kafka Streams, the timestamp (8 bytes, big-endian) is first."""
     pack, unpack = _TIMESTAMP.pack, _TIMESTAMP.unpack_from
     inner = plain_codec(store, serde)
     inner_freeze, inner_thaw, inner_encode, inner_decode = inner.freeze, inner.thaw, inner.encode, inner.decode
@@ -82,7 +82,7 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
         try:
             return pack(entry[1]) + encoder(entry[0])
         except Exception:
-            return encode(entry)  # which says what is wrong
+            return encode(entry)  # raises an error that says what is wrong
 
     def decode(data: bytes) -> Any:
         return inner_decode(data[8:]), unpack(data)[0]
@@ -106,7 +106,7 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
 
 
 def value_maker(value: Any, frozen: Any, thaw_value: Callable[[Any], Any]) -> Callable[[], Any]:
-    """Return what makes a value anew that an overlay keeps: a copy is made faster than bytes are read.
+    """Return a function that makes a frozen value anew. If it can copy, that is faster than reading bytes.
 
     >>> import json
     >>> frozen = b'{"city":"Ulm"}'
@@ -115,16 +115,16 @@ def value_maker(value: Any, frozen: Any, thaw_value: Callable[[Any], Any]) -> Ca
     ({'city': 'Ulm'}, False)
     """
     if value.__class__ is dict and _UNCHANGING.issuperset(map(type, value.values())):
-        return value.copy().copy  # who has the value itself may change it
+        return value.copy().copy  # a copy of a copy: the caller may change the value
     return partial(thaw_value, frozen)
 
 
 def with_timestamp(store: str, entry: Any) -> Any:
-    """Return what a user puts into a timestamped store, or raise when it has no timestamp."""
+    """Return the entry that a user puts into a timestamped store, or raise an error when it has no timestamp."""
     if entry is None or (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[1], int)):
         return entry
     raise SerializationError(
-        f"store '{store}': it keeps timestamps, expected ValueAndTimestamp(value, timestamp), got {shown(entry)}"
+        f"store '{store}': the store keeps timestamps, expected ValueAndTimestamp(value, timestamp), got {shown(entry)}"
     )
 
 
@@ -144,16 +144,16 @@ def key_encoder(store: str, serde: Serde[Any]) -> Callable[[Any], bytes]:
         except Exception:
             return _explain(store, serde, key, "key")
         if data is None or key is None:
-            raise SerializationError(f"store '{store}': expected a key, got {key!r}, which is null to {serde!r}")
+            raise SerializationError(f"store '{store}': expected a key, got {key!r}, which {serde!r} writes as null")
         return data
 
-    # The encoder of an exact type neither takes None nor gives it.
+    # The encoder of an exact type neither takes nor returns None.
     return encode_key if serde.exact_type is not None else encode_checked
 
 
-def _explain(store: str, serde: Serde[Any], value: Any, part: str = "value") -> bytes:
+def _explain(store: str, serde: Serde[Any], value: Any, role: str = "value") -> bytes:
     if value is None:
-        raise SerializationError(f"store '{store}': expected a {part}, got None")
+        raise SerializationError(f"store '{store}': expected a {role}, got None")
     try:
         data = serde.serialize(store, value)
     except SerializationError as error:

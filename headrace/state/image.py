@@ -1,14 +1,14 @@
-"""What a task's stores held at the last commit, as bytes: the seam between stores and where they are kept."""
+"""The seam between stores and their storage: what a task's stores held at the last commit, as bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Protocol, TypeAlias
 
-from headrace.state.ordered_map import OrderedMap, Position
+from headrace.state.ordered_map import OrderedMap, TimeKey
 
 Changes: TypeAlias = dict[bytes, bytes | None]
-"""What changed in one store since the last commit: key to value, or to None for a delete."""
+"""What a commit changes in one space: key to value, or to None for a delete."""
 
 
 class Space(Protocol):
@@ -21,13 +21,13 @@ class Space(Protocol):
         """Return the entries from low to high, both included, at once."""
 
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the entries from low to high, both included; the space may change meanwhile."""
+        """Walk the entries from low to high, both included. The space may change during the walk."""
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the entries whose position is from low to high, both included, in that order."""
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Walk the entries with time keys from low to high, both included, in the order of their time keys."""
 
     def apply(self, changes: Changes) -> None:
-        """Take over the changes of a commit."""
+        """Make the changes of a commit."""
 
     def __len__(self) -> int: ...
 
@@ -35,8 +35,8 @@ class Space(Protocol):
 class Image(Protocol):
     """The committed entries of all stores of a task."""
 
-    def space(self, name: str, position: Position | None = None) -> Space:
-        """Open the space of a store; `position` gives its second order, if it has one."""
+    def space(self, name: str, time_key: TimeKey | None = None) -> Space:
+        """Open a space; `time_key` makes its time order, if it has one."""
 
 
 class MemorySpace:
@@ -44,8 +44,8 @@ class MemorySpace:
 
     __slots__ = ("_map",)
 
-    def __init__(self, position: Position | None = None) -> None:
-        self._map: OrderedMap[bytes] = OrderedMap(position)
+    def __init__(self, time_key: TimeKey | None = None) -> None:
+        self._map: OrderedMap[bytes] = OrderedMap(time_key)
 
     def get(self, key: bytes) -> bytes | None:
         return self._map.data.get(key)
@@ -59,8 +59,8 @@ class MemorySpace:
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         return self._entries(self._map.iterate(low, high, reverse=reverse))
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return self._entries(self._map.iterate_by_position(low, high)) if self._map.data else iter(())
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self._entries(self._map.iterate_by_time(low, high)) if self._map.data else iter(())
 
     def _entries(self, keys: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
         data = self._map.data
@@ -88,9 +88,9 @@ class MemoryImage:
         self._entries = dict(entries or {})
         self._spaces: dict[str, MemorySpace] = {}
 
-    def space(self, name: str, position: Position | None = None) -> MemorySpace:
+    def space(self, name: str, time_key: TimeKey | None = None) -> MemorySpace:
         if name not in self._spaces:
-            space = MemorySpace(position)
+            space = MemorySpace(time_key)
             space.apply(self._entries.pop(name, {}))
             self._spaces[name] = space
         return self._spaces[name]

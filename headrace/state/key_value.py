@@ -7,10 +7,11 @@ from typing import Any, Generic, TypeVar
 
 from headrace.errors import SerializationError
 from headrace.records import ValueAndTimestamp
-from headrace.serdes import Serde
-from headrace.state.codec import key_encoder, plain_codec, timestamped_codec, value_maker, with_timestamp
-from headrace.state.image import Changes, Image
-from headrace.state.overlay import ABSENT, Overlay
+from headrace.state.codec import key_encoder, plain_codec, timestamped_codec
+from headrace.state.entries import PlainEntries, TimestampedEntries
+from headrace.state.image import Changes
+from headrace.state.overlay import Overlay
+from headrace.state.setup import StoreSetup
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -19,108 +20,31 @@ V = TypeVar("V")
 class KeyValueStore(Generic[K, V]):
     """A value for every key, in the order of the keys' serialized bytes.
 
-    A timestamped store gives and takes `ValueAndTimestamp`. `key`, `read` and `write` are for operators: they work on
-    serialized keys, so that a key is serialized once for a read and a write; `read` gives a plain (value, timestamp),
-    `write` takes the two apart. `find`, of a timestamped one, is a `read` of a key that is not serialized yet.
+    A timestamped store gives and takes `ValueAndTimestamp`. `key`, `read` and `write` are for operators. They work on
+    serialized keys, so that a key is serialized once for a read and a write. On a timestamped store `read` gives a
+    plain (value, timestamp), `write` takes the two apart, and `find` reads a key that is not serialized yet.
     """
 
-    def __init__(
-        self, name: str, key_serde: Serde[Any], value_serde: Serde[Any], image: Image, *, timestamped: bool = False
-    ) -> None:
-        self.name = name
+    def __init__(self, setup: StoreSetup, *, timestamped: bool = False) -> None:
+        self.name = name = setup.name
         self.timestamped = timestamped
-        codec = (timestamped_codec if timestamped else plain_codec)(name, value_serde)
-        overlay = Overlay(image.space(name), codec.encode, codec.decode)
-        self._overlay = overlay
-        self._decode_key = key_serde.decoder(name)
+        self.value_is_exact = setup.value_serde.exact_type is not None
+        self.key: Callable[[Any], bytes] = key_encoder(name, setup.key_serde)
+        self._decode_key = setup.key_serde.decoder(name)
+        codec = (timestamped_codec if timestamped else plain_codec)(name, setup.value_serde)
         self._thaw = codec.thaw
-        self.value_is_exact = value_serde.exact_type is not None
-        self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
-        freeze, thaw, put, delete, load = codec.freeze, codec.thaw, overlay.put, overlay.delete, overlay.load
-        thaw_value = codec.thaw_value
-        live, unchanged, exact = overlay.live, overlay.unchanged, value_serde.exact_type
-        find, take_in = overlay.find, overlay.take_in
-
-        def read(key: bytes) -> Any:
-            # The way of every aggregate: what `Overlay.get` does, without the calls.
-            entry = live.get(key, ABSENT)
-            if entry is ABSENT:
-                data = find(key)
-                return None if data is None else take_in(key, data)
-            return entry
-
-        def read_thawed(key: bytes) -> Any:
-            entry = overlay.get(key)
-            return None if entry is None else thaw(entry)  # type: ignore[misc]
-
-        def read_timestamped(key: bytes) -> Any:
-            # The way of every look-up: what `get` and `thaw` do, without the calls.
-            entry = live.get(key, ABSENT)
-            if entry is ABSENT:
-                entry = load(key)
-            return None if entry is None else (thaw_value(entry[0]), entry[1])  # type: ignore[misc]
-
-        encode_key = key_serde.encoder(name) if key_serde.exact_type is not None else self.key
-        key_of = self.key
-        # What keys that were looked up more than once have, until something is written. Of equal keys that are no str,
-        # 0.0 and -0.0 for one, the bytes may not be the same.
-        known: dict[str, tuple[Callable[[], Any], int]] = {}
-        is_kept = key_serde.exact_type is str
-
-        def find_timestamped(key: Any) -> Any:
-            # The way of every join with a table: what `key` and `read` do, without the calls.
-            try:
-                found = known.get(key)
-                if found is not None:
-                    return found[0](), found[1]
-                raw = encode_key(key)
-            except Exception:
-                raw = key_of(key)  # which says what is wrong
-            entry = live.get(raw, ABSENT)
-            if entry is ABSENT:
-                entry = load(raw)
-                seen = False
-            else:
-                seen = is_kept
-            if entry is None or thaw_value is None:
-                return entry
-            value = thaw_value(entry[0])
-            if seen:
-                known[key] = value_maker(value, entry[0], thaw_value), entry[1]
-            return value, entry[1]
-
-        def write_plain(key: bytes, value: Any) -> None:
-            if known:
-                known.clear()
-            if value is None:
-                delete(key)
-            else:
-                put(key, freeze(value))
-
-        def write_timestamped(key: bytes, value: Any, timestamp: int) -> None:
-            # The way of every aggregate: what `put` and `freeze` do, without the calls.
-            if known:
-                known.clear()
-            if value.__class__ is exact:
-                live[key] = (value, timestamp)
-                if unchanged:
-                    unchanged.discard(key)
-            elif value is None:
-                delete(key)
-            else:
-                put(key, freeze((value, timestamp)))
-
-        def put_timestamped(key: bytes, entry: Any) -> None:
-            write_plain(key, with_timestamp(name, entry))
-
-        self.read: Callable[[bytes], Any] = read if thaw is None else read_thawed
-        if thaw_value is not None:
-            self.read = read_timestamped
+        self._overlay = overlay = Overlay(setup.image.space(name), codec.encode, codec.decode)
+        entries: TimestampedEntries | PlainEntries
         if timestamped:
-            self.find: Callable[[Any], Any] = find_timestamped
-        self._known = known
-        self.write: Callable[..., None] = write_timestamped if timestamped else write_plain
-        self._put: Callable[[bytes, Any], None] = put_timestamped if timestamped else write_plain
+            entries = TimestampedEntries(name, overlay, codec, setup.key_serde, setup.value_serde, self.key)
+            self.find: Callable[[Any], Any] = entries.find
+        else:
+            entries = PlainEntries(overlay, codec)
+        # The methods themselves, so that a call does not pass through the store.
+        self.read: Callable[[bytes], Any] = entries.read
+        self.write: Callable[..., None] = entries.write
+        self._put: Callable[[bytes, Any], None] = entries.put
+        self._forget = entries.forget
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, or None."""
@@ -131,7 +55,7 @@ class KeyValueStore(Generic[K, V]):
         self._put(self.key(key), value)
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
-        """Set the value of a key that has none; return the value there was."""
+        """Set the value of a key unless it has one. Return the value that it had, or None."""
         raw = self.key(key)
         old = self.read(raw)
         if old is None:
@@ -144,14 +68,14 @@ class KeyValueStore(Generic[K, V]):
             self.put(key, value)
 
     def delete(self, key: K) -> V | None:
-        """Delete a key; return the value there was."""
+        """Delete a key. Return the value that it had, or None."""
         raw = self.key(key)
         old = self.read(raw)
         self._put(raw, None)
         return self._shown(old)  # type: ignore[no-any-return]
 
     def range(self, low: K | None = None, high: K | None = None) -> Iterator[tuple[K, V]]:
-        """Walk the entries from low to high, both included; None leaves that side open."""
+        """Walk the entries from low to high, both included. None means no bound on that side."""
         return self._entries(self._overlay.iterate(self._bound(low), self._bound(high)))
 
     def reverse_range(self, low: K | None = None, high: K | None = None) -> Iterator[tuple[K, V]]:
@@ -179,12 +103,12 @@ class KeyValueStore(Generic[K, V]):
         return self.reverse_range()
 
     def approximate_num_entries(self) -> int:
-        """Return about how many entries there are."""
+        """Return how many entries there are, approximately."""
         return len(self._overlay)
 
     def commit(self) -> dict[str, Changes]:
-        """Hand what changed to the image and return it, by space."""
-        self._known.clear()
+        """Hand the changes to the image and return them, by space."""
+        self._forget()
         try:
             return {self.name: self._overlay.commit()}
         except SerializationError:
@@ -206,6 +130,6 @@ class KeyValueStore(Generic[K, V]):
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:
-    """Return the least bytes that are greater than everything that starts with the prefix."""
+    """Return the smallest bytes that are greater than all keys with the prefix; None when there are none."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

@@ -1,4 +1,4 @@
-"""An image on the disk of a host, shared by the processes of the host: one LMDB environment per task."""
+"""An image on a host's disk, shared by the processes of the host: one LMDB environment per task."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 
 from headrace.state.image import Changes
 from headrace.state.lmdb_table import Entry, Table, Tables, Transaction
-from headrace.state.ordered_map import Position
+from headrace.state.ordered_map import TimeKey
 
 _CHUNK_BYTES = 1 << 20
 
-# The tables are named by what they have, so that no name of a store comes upon another's.
+# Every kind of table has its own prefix, so that no store's name can be the name of another table. "position/" has
+# the keys by time.
 _DATA, _ORDER = "data/", "position/"
 _META, _MARKS = "meta", "marks"
 _ORDERED, _UNCOUNTED = b"ordered/", b"uncounted/"  # the two kinds of marks, each with the name of a space
@@ -21,17 +22,20 @@ _ORDERED, _UNCOUNTED = b"ordered/", b"uncounted/"  # the two kinds of marks, eac
 class LmdbSpace:
     """The committed entries of one store, in the order of their keys' bytes."""
 
-    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "get", "position")
+    __slots__ = ("_data", "_marks", "_order", "_ordered", "_tables", "_uncounted", "time_key")
 
-    def __init__(self, tables: Tables, name: str, position: Position | None = None) -> None:
+    def __init__(self, tables: Tables, name: str, time_key: TimeKey | None = None) -> None:
         self._tables = tables
         self._data = tables.table(_DATA + name)
-        self.get = self._data.getter(tables)
-        self._order = None if position is None else tables.table(_ORDER + name)
+        self._order = None if time_key is None else tables.table(_ORDER + name)
         self._marks = tables.table(_MARKS)
         self._ordered = _ORDERED + name.encode()
         self._uncounted = _UNCOUNTED + name.encode()
-        self.position = position
+        self.time_key = time_key
+
+    def get(self, key: bytes) -> bytes | None:
+        # A closure with the body of `Table.get` would save the second call: 15 of 270 ns, once for a key and a batch.
+        return self._data.get(self._tables.reader, key)
 
     def between(self, low: bytes | None, high: bytes | None) -> list[Entry]:
         return list(self._data.walk(self._tables.reader, low, high))
@@ -40,7 +44,7 @@ class LmdbSpace:
         for page in self._data.pages(self._tables.current, low, high, reverse=reverse):
             yield from page
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[Entry]:
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[Entry]:
         assert self._order is not None
         for page in self._order.pages(self._tables.current, low, high):
             for _, key in page:
@@ -49,10 +53,11 @@ class LmdbSpace:
                     yield key, value
 
     def apply(self, changes: Changes) -> None:
-        """Leave the image as it is.
+        """Do nothing.
 
-        Stores call this when they commit, but the image must not have what Spark has not committed: a batch that fails
-        is run again from what was there before. The engine calls `LmdbImage.update` when it knows.
+        Stores call this when they commit. But the image must not have changes that Spark has not committed: a batch
+        that fails is repeated from the state before it. The engine calls `LmdbImage.update` once the batch is
+        committed.
         """
 
     def __len__(self) -> int:
@@ -60,13 +65,13 @@ class LmdbSpace:
         return reader.stat(self._data.database)["entries"] + self._count_uncounted(reader)
 
     def write(self, transaction: Transaction, changes: Changes) -> None:
-        """Put and delete entries, in the second order too, or mark it as out of date without the position function."""
-        if self.position is not None and self._order is not None:
+        """Put and delete entries, and update the time order; without the time-key function mark it as out of date."""
+        if self.time_key is not None and self._order is not None:
             self.put_in_order(transaction)
-            place = self.position
-            places = {place(key): None if value is None else key for key, value in changes.items()}
-            # An entry that is there already has its place: finding that out is cheaper than writing it again.
-            self._order.write(transaction, places, replace=False)
+            time_key = self.time_key
+            keys = {time_key(key): None if value is None else key for key, value in changes.items()}
+            # The time key of an entry never changes: seeing that it is there is cheaper than writing it again.
+            self._order.write(transaction, keys, replace=False)
         elif self.is_in_order(transaction):
             self._marks.write(transaction, {self._ordered: None})
         uncounted = self._data.write(transaction, changes)
@@ -75,36 +80,37 @@ class LmdbSpace:
             self._marks.write(transaction, {self._uncounted: str(uncounted).encode()})
 
     def is_in_order(self, transaction: Transaction) -> bool:
-        """Tell whether the second order has all entries."""
+        """Tell whether the time order has all entries."""
         return self._marks.get(transaction, self._ordered) is not None
 
     def put_in_order(self, transaction: Transaction) -> None:
-        """Make the second order anew from the entries, unless it has them all."""
-        if self.position is None or self._order is None or self.is_in_order(transaction):
+        """Build the time order from the entries, unless it has all of them."""
+        if self.time_key is None or self._order is None or self.is_in_order(transaction):
             return
         transaction.drop(self._order.database, delete=False)
         for page in self._data.pages(lambda: transaction, None, None, page_bytes=_CHUNK_BYTES):
-            self._order.write(transaction, {self.position(key): key for key, _ in page})
+            self._order.write(transaction, {self.time_key(key): key for key, _ in page})
         self._marks.write(transaction, {self._ordered: b""})
 
     def _count_uncounted(self, transaction: Transaction) -> int:
-        """Return how many more entries there are than LMDB counts, as a bucket of them is one to it."""
+        """Return how many more entries there are than LMDB counts: it counts a bucket as one."""
         return int(self._marks.get(transaction, self._uncounted) or 0)
 
 
 class LmdbImage:
     """A task's stores in a directory of the local disk.
 
-    Several processes may have it open, but each only once, and never across a fork: a process opens its own. One thread
-    of a process uses it. What it reads is one state of the image. `update`, `refresh` and `clear` go on to the latest,
-    and so does whatever comes upon a space for the first time. Who has it open and does not use it lets it `rest`.
+    Several processes may have it open. Each opens it once, and opens its own after a fork. Only one thread of a process
+    may use it. All reads see one state of the image. `update`, `refresh` and `clear` move on to the latest state, and
+    so does opening a space for the first time. Call `rest` when you keep the image open without using it.
 
-    Nothing waits for the disk. What is written outlives the process, but not a crash of the host: the image is a copy
-    of what is committed elsewhere, and has to be made anew then.
+    Nothing waits for the disk. Changes outlive the process, but not a crash of the host: the image is a copy of state
+    that is committed elsewhere, and must be rebuilt after a crash.
 
-    The second order of a space needs the position function, which only its store knows. Open the space with it before
-    `update`, and the order is kept with every change. An update without it leaves the order out of date, and whoever
-    has the space open with its position then builds it from all entries, at the latest when opening or refreshing.
+    The time order of a space needs the time-key function, which only its store knows. When the space was opened with it
+    before `update`, every change is written to the order, too. An update without it leaves the order out of date. A
+    process that has the space open with the function then rebuilds the order from all entries, at the latest when it
+    opens or refreshes the image.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -114,22 +120,22 @@ class LmdbImage:
         self._meta = self._tables.table(_META)
         self._spaces: dict[str, LmdbSpace] = {}
 
-    def space(self, name: str, position: Position | None = None) -> LmdbSpace:
-        """Open the space of a store; `position` gives its second order, if it has one."""
+    def space(self, name: str, time_key: TimeKey | None = None) -> LmdbSpace:
+        """Open a space; `time_key` makes its time order, if it has one."""
         space = self._spaces.get(name)
-        if space is None or (space.position is None and position is not None):
-            space = self._spaces[name] = LmdbSpace(self._tables, name, position)
+        if space is None or (space.time_key is None and time_key is not None):
+            space = self._spaces[name] = LmdbSpace(self._tables, name, time_key)
             self.refresh()
         return space
 
     def meta(self, key: bytes) -> bytes | None:
-        """Return a value that is kept beside the spaces, or None."""
+        """Return a value that is stored beside the spaces, or None."""
         return self._meta.get(self._tables.reader, key)
 
     def update(self, changes: Mapping[str, Changes] = {}, meta: Mapping[bytes, bytes | None] = {}) -> None:
-        """Take over changes of spaces and set values of `meta`, None to remove, all at once or not at all.
+        """Change spaces and set values of `meta` (None removes one), all together or not at all.
 
-        A space need not be open; see above for its second order.
+        A space need not be open; the docstring of the class says what happens to its time order.
         """
         spaces = dict(self._spaces)
         for name in changes:
@@ -144,25 +150,25 @@ class LmdbImage:
         self._write(work)
 
     def refresh(self) -> None:
-        """Read from now on what is committed by now."""
+        """Move on to the latest state of the image."""
         self._tables.renew()
         self._complete_orders()
 
     def rest(self) -> None:
-        """Hold no state of the image until `refresh`, so that others can write over what it no longer has."""
+        """Hold no state of the image until `refresh`, so that LMDB can use the pages of old states again."""
         self._tables.rest()
 
     def entries(self, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[str, list[Entry]]]:
-        """Walk all entries of all spaces, in lists of about so many bytes.
+        """Walk all entries of all spaces, in lists of about `chunk_bytes`.
 
-        They are of one state, unless the image is updated or refreshed during the walk.
+        All are of one state, unless the image is updated or refreshed during the walk.
         """
         for name, table in self._data().items():
             for page in table.pages(self._tables.current, None, None, page_bytes=chunk_bytes):
                 yield name, page
 
     def total_bytes(self) -> int:
-        """Return about how many bytes the keys and values have: those of the pages they are in, up to twice as many."""
+        """Return the size of the pages that the keys and values are in: up to twice their own size."""
         stats = [self._tables.reader.stat(table.database) for table in self._data().values()]
         return sum((stat["leaf_pages"] + stat["overflow_pages"]) * stat["psize"] for stat in stats)
 
@@ -171,13 +177,13 @@ class LmdbImage:
         tables = self._tables.open_all().values()
 
         def work(transaction: Transaction) -> None:
-            for table in tables:  # they are only emptied, as other processes have them open
+            for table in tables:  # emptied and not removed, because other processes have them open
                 transaction.drop(table.database, delete=False)
 
         self._write(work)
 
     def close(self) -> None:
-        """Let go of the environment."""
+        """Close the environment."""
         self._tables.close()
 
     def destroy(self) -> None:
@@ -192,9 +198,9 @@ class LmdbImage:
         self.close()
 
     def _data(self) -> dict[str, Table]:
-        """Return the tables with the entries of all spaces."""
+        """Return the tables with the entries of all spaces, by space."""
         tables = self._tables.open_all()
-        self._complete_orders()  # when one was not open yet, the latest state is read from now on
+        self._complete_orders()  # opening a table moves on to the latest state
         return {name.removeprefix(_DATA): table for name, table in tables.items() if name.startswith(_DATA)}
 
     def _write(self, work: Callable[[Transaction], None]) -> None:
@@ -204,8 +210,8 @@ class LmdbImage:
             self._complete_orders()
 
     def _complete_orders(self) -> None:
-        """Build the second orders that somebody without their position functions has left out of date."""
-        spaces = [space for space in self._spaces.values() if space.position is not None]
+        """Rebuild the time orders that a process without their time-key functions has left out of date."""
+        spaces = [space for space in self._spaces.values() if space.time_key is not None]
 
         def work(transaction: Transaction) -> None:
             for space in spaces:

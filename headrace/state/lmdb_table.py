@@ -1,4 +1,4 @@
-"""Tables in LMDB, with keys of any length: LMDB itself takes keys of 1 to 511 bytes."""
+"""Tables in LMDB with keys of any length. LMDB itself takes keys of 1 to 511 bytes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 Entry: TypeAlias = tuple[bytes, bytes]
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
 
-_FIRST = b"k"  # before every key, as LMDB refuses empty ones
-_BEYOND = b"l"  # greater than every key with the byte before it
+_FIRST = b"k"  # stands before every key, because LMDB refuses empty ones
+_BEYOND = b"l"  # is greater than every key with `_FIRST` before it
 _encode_bucket = msgspec.msgpack.encode
 _decode_bucket = msgspec.msgpack.Decoder(list[Entry]).decode
 
@@ -29,7 +29,7 @@ _MAX_READERS = 512
 class Tables:
     """The tables of one LMDB environment, read in one transaction until the next write, `renew` or `rest`.
 
-    The environment lies in one map of memory, whose size is the most it can hold. It is made larger when it is full.
+    The environment is one memory map. When the map is full, it is enlarged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,47 +44,47 @@ class Tables:
             max_dbs=_MAX_DATABASES,
             lock=True,
         )
-        self._environment.set_mapsize(0)  # as large as others have made it
-        self._environment.reader_check()  # else what a dead process was reading is kept for it
+        self._environment.set_mapsize(0)  # the size that other processes have set
+        self._environment.reader_check()  # otherwise LMDB keeps the pages that a dead process was reading
         self._opened: dict[str, Table] = {}
         self._rests = True
         self._begin_reading()
 
     def current(self) -> Transaction:
-        """Return the transaction in which everything is read now."""
+        """Return the transaction that reads now."""
         return self.reader
 
     def table(self, name: str) -> Table:
-        """Open a table; when it was not open yet, the latest state is read from then on."""
+        """Open a table. The first time this moves on to the latest state."""
         if name not in self._opened:
             try:
                 database = self._between_reads(lambda: self._environment.open_db(name.encode()))
             except lmdb.DbsFullError:
                 raise ProcessorStateError(
-                    f"one task has more than {_MAX_DATABASES - 2} tables for its stores. A foreign-key join keeps all "
-                    "partitions of both sides in one task: take input topics with fewer partitions"
+                    f"a task needs more than {_MAX_DATABASES - 2} tables for its stores. A foreign-key join keeps all "
+                    "partitions of both sides in one task. Use input topics with fewer partitions"
                 ) from None
             self._opened[name] = Table(database, self._environment.max_key_size())
         return self._opened[name]
 
     def open_all(self) -> dict[str, Table]:
-        """Open all tables of one state, with those that other processes have made; return them by name."""
+        """Open all tables of one state, including those that other processes have made; return them by name."""
         while True:
             names = [name.decode() for name in self.reader.cursor().iternext(values=False)]
             new = [name for name in names if name not in self._opened]
             if not new:
                 return {name: self._opened[name] for name in names}
-            for name in new:  # after which there may be others yet
+            for name in new:  # meanwhile there may be more
                 self.table(name)
 
     def renew(self) -> None:
-        """Read from now on what is committed by now."""
+        """Move on to the latest state."""
         self.rest()
         self._environment.reader_check()
         self._begin_reading()
 
     def rest(self) -> None:
-        """Read nothing until `renew`: LMDB keeps the pages that somebody reads, and a file that is written grows."""
+        """Read nothing until `renew`. LMDB keeps the pages of a state that is being read, and the file grows."""
         if not self._rests:
             self.reader.abort()
             self._rests = True
@@ -94,7 +94,7 @@ class Tables:
         self._rests = False
 
     def write(self, work: Callable[[Transaction], None]) -> None:
-        """Run work in a write transaction, and again if there was no room for it; read the latest from then on."""
+        """Run work in a write transaction, and again if there was no room for it. Then move on to the latest state."""
 
         def attempt() -> None:
             with self._environment.begin(write=True) as transaction:
@@ -103,12 +103,12 @@ class Tables:
         self._between_reads(attempt)
 
     def close(self) -> None:
-        """Let go of the environment."""
+        """Close the environment."""
         self.rest()
         self._environment.close()
 
     def _between_reads(self, attempt: Callable[[], T]) -> T:
-        """Do something with no reader open: while there is one, the map cannot be made larger."""
+        """Do something while no reader is open: with a reader the map cannot be enlarged."""
         self.rest()
         try:
             return self._enlarging(attempt)
@@ -116,7 +116,7 @@ class Tables:
             self._begin_reading()
 
     def _enlarging(self, attempt: Callable[[], T]) -> T:
-        """Try until the map is large enough: make it twice as large, or as large as another process has made it."""
+        """Try until the map is large enough: double it, or take the size that another process has set."""
         while True:
             try:
                 return attempt()
@@ -127,11 +127,11 @@ class Tables:
 
 
 class Table:
-    """A database of an environment that has its entries in the order of their keys' bytes.
+    """A database of an environment, with entries in the order of their keys' bytes.
 
-    A key is stored with one byte before it. One that is too long with that is stored in a bucket: an LMDB entry whose
-    key is as many of its bytes as LMDB takes, and whose value has all entries that begin so, in order. Other keys are
-    shorter than that, so the length tells a bucket, and buckets and other keys are in the right order among each other.
+    A key is stored with one byte before it. A key that is then too long is stored in a bucket: an LMDB entry with the
+    first bytes of the key, as many as LMDB takes, as its key, and as its value all entries that begin with them, in
+    order. All other stored keys are shorter. So the length tells a bucket from a short key, and both sort correctly.
     """
 
     __slots__ = ("_longest", "_short", "database")
@@ -147,21 +147,10 @@ class Table:
             return transaction.get(_FIRST + key, None, self.database)
         return dict(self._bucket(transaction, (_FIRST + key)[: self._longest])).get(key)
 
-    def getter(self, tables: Tables) -> Callable[[bytes], bytes | None]:
-        """Return what `get` does in the transaction of the moment, without the calls: the way of every look-up."""
-        short, database, get = self._short, self.database, self.get
-
-        def find(key: bytes) -> bytes | None:
-            if len(key) < short:
-                return tables.reader.get(_FIRST + key, None, database)
-            return get(tables.reader, key)
-
-        return find
-
     def walk(
         self, transaction: Transaction, low: bytes | None, high: bytes | None, *, reverse: bool = False
     ) -> Iterator[Entry]:
-        """Walk the entries from low to high, both included, as long as the transaction is open."""
+        """Walk the entries from low to high, both included. The transaction must stay open during the walk."""
         longest = self._longest
         first = _FIRST if low is None else _FIRST + low
         last = _BEYOND if high is None else _FIRST + high
@@ -180,7 +169,7 @@ class Table:
                 return
             if len(stored) < longest:
                 yield stored[1:], value
-            else:  # a bound may be in the midst of a bucket
+            else:  # a bound may lie within a bucket
                 bucket = [entry for entry in _decode_bucket(value) if first <= _FIRST + entry[0] <= last]
                 yield from reversed(bucket) if reverse else bucket
 
@@ -193,9 +182,9 @@ class Table:
         reverse: bool = False,
         page_bytes: int | None = None,
     ) -> Iterator[list[Entry]]:
-        """Walk the entries in lists, each read from the transaction of its moment.
+        """Walk the entries in lists, each read from the transaction that is open then.
 
-        Lists have about `page_bytes`, or by default few at first and more then: a walk may end early.
+        Lists have about `page_bytes`. By default the first ones are small, because a walk may end early.
         """
         budget = page_bytes or _FIRST_PAGE_BYTES
         past: bytes | None = None
@@ -209,9 +198,9 @@ class Table:
             budget = page_bytes or min(budget * 4, _LARGEST_PAGE_BYTES)
 
     def write(self, transaction: Transaction, changes: Mapping[bytes, bytes | None], *, replace: bool = True) -> int:
-        """Put and delete entries; return how many more there are now than LMDB's count of entries rose by.
+        """Put and delete entries; return how many more entries were added than LMDB counts.
 
-        Without `replace`, entries with short keys that are there already stay as they are.
+        Without `replace`, existing entries with short keys keep their values.
         """
         short, database = self._short, self.database
         # In the order they come: sorting takes as long as it saves.
@@ -245,14 +234,14 @@ class Table:
 
 
 def _seek_back(cursor: lmdb.Cursor[bytes], stop: bytes) -> bool:
-    """Go to the last entry that is not greater."""
+    """Go to the last entry that is not greater than `stop`."""
     if not cursor.set_range(stop):
         return cursor.last()
     return cursor.key() == stop or cursor.prev()
 
 
 def _page(entries: Iterator[Entry], past: bytes | None, budget: int) -> tuple[list[Entry], bool]:
-    """Take entries of so many bytes, without the one the last page ended with; tell whether there may be more."""
+    """Take entries of about `budget` bytes, without the last page's last key; tell whether there may be more."""
     page = []
     for entry in entries:
         key, value = entry

@@ -1,4 +1,4 @@
-"""A dict of bytes keys that puts them in order when a range is first asked for."""
+"""A dict with keys of bytes that sorts them when a range is first asked for."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Generic, TypeVar
 from sortedcontainers import SortedKeyList, SortedList
 
 T = TypeVar("T")
-Position = Callable[[bytes], bytes]
-"""Where a key stands in a second order, such as by time."""
+TimeKey = Callable[[bytes], bytes]
+"""Turns a key into the bytes that sort it by time. A time key is unique, as a key is."""
 
 
 class OrderedMap(Generic[T]):
-    """Keep entries by key, and in order once somebody asks for a range.
+    """Keep entries by key, and sort the keys once a range is asked for.
 
-    A store that is never ranged over pays for a dict only. `position` gives a second order of the same keys.
+    A store that is never asked for a range pays for a dict only. With `time_key` the keys have a second order, by time.
     """
 
-    __slots__ = ("_by_key", "_by_position", "data", "position")
+    __slots__ = ("_by_key", "_by_time", "data", "time_key")
 
-    def __init__(self, position: Position | None = None) -> None:
+    def __init__(self, time_key: TimeKey | None = None) -> None:
         self.data: dict[bytes, T] = {}
-        self.position = position
+        self.time_key = time_key
         self._by_key: Any = None
-        self._by_position: Any = None
+        self._by_time: Any = None
 
     def update(self, changes: Mapping[bytes, T | None]) -> None:
         """Put several entries; None deletes."""
@@ -37,7 +37,7 @@ class OrderedMap(Generic[T]):
                 data[key] = value
             elif data.pop(key, None) is not None:
                 gone.append(key)
-        for order in (self._by_key, self._by_position):
+        for order in (self._by_key, self._by_time):
             if order is not None:
                 for key in gone:
                     order.remove(key)
@@ -48,15 +48,15 @@ class OrderedMap(Generic[T]):
         return list(self._keys().irange(low, high))
 
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
-        """Walk the keys from low to high, both included; entries may change meanwhile."""
+        """Walk the keys from low to high, both included. Entries may change during the walk."""
         return in_chunks(self._keys().irange, low, high, reverse, None)
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[bytes]:
-        """Walk the keys whose position is from low to high, both included; entries may change meanwhile."""
-        assert self.position is not None
-        if self._by_position is None:
-            self._by_position = SortedKeyList(self.data, key=self.position)
-        return in_chunks(self._by_position.irange_key, low, high, False, self.position)
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[bytes]:
+        """Walk the keys with time keys from low to high, both included. Entries may change during the walk."""
+        assert self.time_key is not None
+        if self._by_time is None:
+            self._by_time = SortedKeyList(self.data, key=self.time_key)
+        return in_chunks(self._by_time.irange_key, low, high, False, self.time_key)
 
     def _keys(self) -> Any:
         if self._by_key is None:
@@ -69,9 +69,9 @@ def in_chunks(
     low: bytes | None,
     high: bytes | None,
     reverse: bool,
-    position: Position | None,
+    time_key: TimeKey | None,
 ) -> Iterator[bytes]:
-    """Seek anew for every chunk, so that changes between two keys do no harm."""
+    """Read a range in chunks and search again for each of them, so that changes between two keys do no harm."""
     size = 16
     inclusive = (True, True)
     while True:
@@ -79,7 +79,7 @@ def in_chunks(
         yield from chunk
         if len(chunk) < size:
             return
-        last = chunk[-1] if position is None else position(chunk[-1])
+        last = chunk[-1] if time_key is None else time_key(chunk[-1])
         if reverse:
             high, inclusive = last, (inclusive[0], False)
         else:

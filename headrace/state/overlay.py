@@ -1,4 +1,4 @@
-"""The changes since the last commit, over what the image holds."""
+"""The changes since the last commit, on top of the image."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any
 from sortedcontainers import SortedKeyList, SortedList
 
 from headrace.state.image import Changes, Space
-from headrace.state.ordered_map import Position, in_chunks
+from headrace.state.ordered_map import TimeKey, in_chunks
 
 ABSENT: Any = object()
-"""What `live.get` gives for a key that was not touched yet."""
+"""The default to give to `live.get`: it tells a key that was not touched yet from a deleted one, which is None."""
 
 
 class Overlay:
-    """Read through to an image and keep what was touched as objects until the commit.
+    """Read through to an image, and keep every entry that was read or changed as an object until the commit.
 
-    A key that the image has is read once, at the first touch. `live` maps a key to its object, or to None when it is
-    deleted; `unchanged` has the keys that were only read. Stores on the hot path use both directly. Values are turned
+    An entry of the image is read once, when it is first needed. `live` maps a key to its object, or to None when it is
+    deleted. `unchanged` has the keys that were only read. Stores use both directly on the hot path. Values are turned
     into bytes once, at the commit, however often they changed.
 
-    A put is one dict entry and hardly more. Keys are put in order when a range is asked for: `live` remembers the order
+    A put costs little more than one dict entry. Keys are sorted when a range is asked for: `live` remembers the order
     of insertion, so the keys that are new since the last range are its last ones.
     """
 
     __slots__ = (
         "_by_key",
-        "_by_position",
+        "_by_time",
         "_decode",
         "_encode",
         "_grouped",
         "_groups",
-        "_position",
         "_space",
         "_suffix",
+        "_time_key",
         "find",
         "live",
         "unchanged",
@@ -47,21 +47,22 @@ class Overlay:
         space: Space,
         encode: Callable[[Any], bytes],
         decode: Callable[[bytes], Any],
-        position: Position | None = None,
+        time_key: TimeKey | None = None,
         suffix: int = 0,
     ) -> None:
-        """Lay over a space; keys that differ in their last `suffix` bytes only form a group for `between`."""
+        """Start without changes. Keys that differ only in their last `suffix` bytes form a group for `between`."""
         self._space = space
         self._encode = encode
         self._decode = decode
-        self._position = position
+        self._time_key = time_key
         self._suffix = suffix
         self.find = space.get
-        """Return what the image has for a key, as bytes, or None."""
-        self.live: dict[bytes, Any] = {}  # in the order of first touch: a batch run again gives the same bytes
+        """Return the bytes that the image has for a key, or None."""
+        # In the order in which keys were first needed: when a batch is repeated, its epoch has the same bytes.
+        self.live: dict[bytes, Any] = {}
         self.unchanged: set[bytes] = set()
         self._by_key: Any = None
-        self._by_position: Any = None
+        self._by_time: Any = None
         self._groups: dict[bytes, list[bytes]] = {}
         self._grouped = 0
 
@@ -70,12 +71,12 @@ class Overlay:
         return self.load(key) if value is ABSENT else value
 
     def load(self, key: bytes) -> Any:
-        """Read a key that is not live yet."""
+        """Read a key that is not live yet; a key without an entry is not remembered."""
         data = self.find(key)
         return None if data is None else self.take_in(key, data)
 
     def take_in(self, key: bytes, data: bytes) -> Any:
-        """Return what the image was found to have for a key, and keep it; that it has nothing is not kept."""
+        """Decode the bytes that the image has for a key, keep the object and return it."""
         value = self.live[key] = self._decode(data)
         self.unchanged.add(key)
         return value
@@ -87,22 +88,22 @@ class Overlay:
             self.unchanged.discard(key)
 
     def delete(self, key: bytes) -> None:
-        """Delete a key; one that the image does not have leaves no trace, so that nothing has to skip it later."""
+        """Delete a key. A key that the image does not have leaves no trace, so that no walk has to skip it later."""
         if self.find(key) is not None:
             self.put(key, None)
         elif key in self.live:
             del self.live[key]
             if self._by_key is not None:
                 self._by_key.discard(key)
-            if self._by_position is not None:
-                self._by_position.discard(key)
+            if self._by_time is not None:
+                self._by_time.discard(key)
             if self._grouped:
                 self._ungroup(key)
 
     def between(self, group: bytes, low: bytes, high: bytes) -> list[tuple[bytes, Any]]:
         """Return the entries of a group, both bounds included, at once.
 
-        Bounds are whole keys of the group: only keys of the group's own length count.
+        Bounds are whole keys of the group. Only keys as long as they are belong to it: longer ones are other groups'.
         """
         live = self.live
         if len(live) != self._grouped:
@@ -120,29 +121,29 @@ class Overlay:
         return sorted(merged.items())
 
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Any]]:
-        """Walk the entries from low to high, both included; entries may change meanwhile."""
+        """Walk the entries from low to high, both included. Entries may change during the walk."""
         if self._by_key is None:
             self._by_key = SortedList(self.live)
         mine = in_chunks(self._ranges(self._by_key, "irange"), low, high, reverse, None)
         committed = self._space.iterate(low, high, reverse=reverse)
         return self._merge(mine, committed, None, reverse)
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, Any]]:
-        """Walk the entries whose position is from low to high, both included, in that order."""
-        position = self._position
-        assert position is not None
-        if self._by_position is None:
-            self._by_position = SortedKeyList(self.live, key=position)
-        mine = in_chunks(self._ranges(self._by_position, "irange_key"), low, high, False, position)
-        committed = self._space.iterate_by_position(low, high)
-        return self._merge(mine, committed, position, False)
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, Any]]:
+        """Walk the entries with time keys from low to high, both included, in the order of their time keys."""
+        time_key = self._time_key
+        assert time_key is not None
+        if self._by_time is None:
+            self._by_time = SortedKeyList(self.live, key=time_key)
+        mine = in_chunks(self._ranges(self._by_time, "irange_key"), low, high, False, time_key)
+        committed = self._space.iterate_by_time(low, high)
+        return self._merge(mine, committed, time_key, False)
 
     def _ranges(self, order: Any, method: str) -> Callable[..., Iterator[bytes]]:
-        """Return the method of a sorted list that gives a range of it, taking in the new keys first."""
+        """Return a function that adds the new keys to a sorted list and then calls its method for a range."""
 
         def keys(*bounds: Any) -> Iterator[bytes]:
             new = len(self.live) - len(order)
-            if new > 0:  # less, when a commit came during the walk
+            if new > 0:  # it is negative after a commit during the walk
                 order.update(islice(reversed(self.live), new))
             return getattr(order, method)(*bounds)  # type: ignore[no-any-return]
 
@@ -169,7 +170,7 @@ class Overlay:
         self,
         mine: Iterator[bytes],
         committed: Iterator[tuple[bytes, bytes]],
-        position: Position | None,
+        time_key: TimeKey | None,
         reverse: bool,
     ) -> Iterator[tuple[bytes, Any]]:
         live = self.live
@@ -182,12 +183,12 @@ class Overlay:
             elif entry is None:
                 take_mine = True
             else:
-                first, second = (mine_key, entry[0]) if position is None else (position(mine_key), position(entry[0]))
+                first, second = (mine_key, entry[0]) if time_key is None else (time_key(mine_key), time_key(entry[0]))
                 take_mine = first >= second if reverse else first <= second
             if take_mine:
                 assert mine_key is not None
                 value = live.get(mine_key, ABSENT)
-                if value is not ABSENT:  # else a commit came during the walk, and the image has it
+                if value is not ABSENT:  # otherwise there was a commit during the walk, and the image has the entry
                     taken = mine_key
                     if value is not None:
                         yield mine_key, value
@@ -195,16 +196,16 @@ class Overlay:
             else:
                 assert entry is not None
                 key = entry[0]
-                # A key that became live since `mine` passed its place comes up here only.
+                # A key that became live after `mine` had walked past it is found only here.
                 value = live.get(key, ABSENT) if key != taken else None
                 if value is not None:
                     yield key, self._decode(entry[1]) if value is ABSENT else value
                 entry = next(committed, None)
 
     def commit(self, *, expired_before: bytes | None = None) -> Changes:
-        """Hand what changed to the image, forget it here, and return it.
+        """Hand the changes to the image, forget them here, and return them.
 
-        With `expired_before`, entries whose position is less are deleted on the way.
+        With `expired_before`, entries with a smaller time key are deleted.
         """
         live, unchanged, encode = self.live, self.unchanged, self._encode
         for key in unchanged:
@@ -212,23 +213,23 @@ class Overlay:
         unchanged.clear()
         changes: Changes = {key: None if value is None else encode(value) for key, value in live.items()}
         if expired_before is not None:
-            position = self._position
-            assert position is not None
-            for key in [key for key in changes if position(key) < expired_before]:
+            time_key = self._time_key
+            assert time_key is not None
+            for key in [key for key in changes if time_key(key) < expired_before]:
                 changes[key] = None
-            for key, _ in self._space.iterate_by_position(b"", expired_before):
+            for key, _ in self._space.iterate_by_time(b"", expired_before):
                 changes[key] = None
         if changes:
             self._space.apply(changes)
         live.clear()
-        self._by_key = self._by_position = None
+        self._by_key = self._by_time = None
         if self._grouped:
             self._groups.clear()
             self._grouped = 0
         return changes
 
     def __len__(self) -> int:
-        """Return about how many entries there are."""
+        """Return how many entries there are, approximately."""
         find, unchanged = self.find, self.unchanged
         changed = ((key, value) for key, value in self.live.items() if key not in unchanged)
         return len(self._space) + sum((value is not None) - (find(key) is not None) for key, value in changed)

@@ -1,4 +1,4 @@
-"""Small values that survive a commit beside the stores: observed stream times, sequence numbers, schedules."""
+"""The few values that a task keeps beside its stores: stream times, sequence numbers, schedules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class SmallState:
-    """Hand out cells by name: a cell is a list of one element, the cheapest thing a closure can change.
+    """Values in cells by name. A cell is a list of one element: a closure can change it, and nothing is cheaper.
 
     >>> state = SmallState({"count/stream_time": 7})
     >>> cell = state.cell("count/stream_time", -1)
@@ -21,16 +21,16 @@ class SmallState:
         self._cells: dict[str, list[Any]] = {}
 
     def cell(self, name: str, default: Any) -> list[Any]:
-        """Return the cell of that name, with the restored value if there is one."""
+        """Return the cell with a name. It begins with the restored value if there is one."""
         if name not in self._cells:
             self._cells[name] = [self._restored.pop(name, default)]
         return self._cells[name]
 
     def renew(self, name: str, value: Any) -> list[Any]:
-        """Return a new cell of that name; who has the one before can no longer change it."""
+        """Replace the cell with a name, so that the holder of the old cell no longer changes the state."""
         self._cells[name] = [value]
         return self._cells[name]
 
     def values(self) -> dict[str, Any]:
-        """Return what every cell holds, including restored ones that nobody asked for yet."""
+        """Return the values of all cells, including restored values whose cells are not in use yet."""
         return self._restored | {name: cell[0] for name, cell in self._cells.items()}

@@ -1,4 +1,4 @@
-"""The buffer of suppress: the latest update of every key, in the order in which they fall due."""
+"""The buffer of suppress: the latest update of every key, in the order in which they are due."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headrace.records import Headers
-from headrace.serdes import Serde
 from headrace.state.codec import Codec, key_encoder, plain_codec
-from headrace.state.image import Changes, Image
+from headrace.state.image import Changes
 from headrace.state.overlay import Overlay
-from headrace.state.small_state import SmallState
+from headrace.state.setup import StoreSetup
 
 _TIME = struct.Struct(">q")
-_NOWHERE = _TIME.pack((1 << 63) - 1)
-# What Kafka Streams counts for an entry beside its bytes: buffer time; timestamp, offset and partition of the record.
+_NEVER = _TIME.pack((1 << 63) - 1)
+# Kafka Streams counts for an entry beside its bytes: the buffer time; timestamp, offset and partition of the record.
 _ENTRY_OVERHEAD = 8
 _CONTEXT_OVERHEAD = 8 + 8 + 4
 
 
 class BufferedUpdate(NamedTuple):
-    """An update that waits; values are as the codec keeps them."""
+    """A waiting update. Its values are frozen by the codec."""
 
     new: Any
     old: Any
@@ -36,30 +35,24 @@ class BufferedUpdate(NamedTuple):
 
 
 class SuppressBuffer:
-    """Hold back updates until they fall due; a key keeps the place of its first update."""
+    """Hold back updates until they are due. The first waiting update of a key decides when that is.
 
-    def __init__(
-        self,
-        name: str,
-        key_serde: Serde[Any],
-        value_serde: Serde[Any],
-        image: Image,
-        cells: SmallState,
-        *,
-        count_bytes: bool = False,
-    ) -> None:
-        self.name = name
-        self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
-        self._decode_key = key_serde.decoder(name)
-        self._codec = codec = plain_codec(name, value_serde)
-        self._due = Overlay(image.space(f"{name}/due"), _TIME.pack, lambda data: _TIME.unpack(data)[0])
+    An entry key is the time at which the entry is due (8, big-endian) and the key's bytes.
+    """
+
+    def __init__(self, setup: StoreSetup, *, count_bytes: bool = False) -> None:
+        self.name = name = setup.name
+        self.key: Callable[[Any], bytes] = key_encoder(name, setup.key_serde)
+        self._decode_key = setup.key_serde.decoder(name)
+        self._codec = codec = plain_codec(name, setup.value_serde)
+        self._due = Overlay(setup.image.space(f"{name}/due"), _TIME.pack, lambda data: _TIME.unpack(data)[0])
         encode, decode = _entry_codec(codec)
-        self._entries = Overlay(image.space(name), encode, decode)
+        self._entries = Overlay(setup.image.space(name), encode, decode)
         self._count_bytes = count_bytes
-        self._records = cells.cell(f"{name}/records", 0)
-        self._bytes = cells.cell(f"{name}/bytes", 0)
-        # Where the entry is that is due first: what was taken before it is never looked at again.
-        self._next = cells.cell(f"{name}/next", _NOWHERE)
+        self._records = setup.small_state.cell(f"{name}/records", 0)
+        self._bytes = setup.small_state.cell(f"{name}/bytes", 0)
+        # The entry key that is due first. Nothing before it is looked at again: it was taken.
+        self._next = setup.small_state.cell(f"{name}/next", _NEVER)
 
     @property
     def records(self) -> int:
@@ -68,12 +61,12 @@ class SuppressBuffer:
 
     @property
     def size(self) -> int:
-        """Return the size of what is waiting, as Kafka Streams counts it; 0 unless asked to count."""
+        """Return the size of the waiting updates, as Kafka Streams counts it; 0 without `count_bytes`."""
         return self._bytes[0]  # type: ignore[no-any-return]
 
     @property
     def next_due(self) -> int:
-        """Return the time of the entry that is due first."""
+        """Return the time at which the next entry is due."""
         return _TIME.unpack_from(self._next[0])[0]  # type: ignore[no-any-return]
 
     def put(
@@ -88,49 +81,49 @@ class SuppressBuffer:
         partition: int = -1,
         offset: int = -1,
     ) -> None:
-        """Replace a key's update, or add it at its time, with where the record came from that made it."""
+        """Replace a key's waiting update, or add one; the last arguments are the record that made it."""
         raw = self.key(key)
         freeze = self._codec.freeze
         frozen_new = None if new is None else freeze(new)
         frozen_old = None if old is None else freeze(old)
         first_due = self._due.get(raw)
         if first_due is None:
-            place = _TIME.pack(due) + raw
+            entry_key = _TIME.pack(due) + raw
             entry = BufferedUpdate(frozen_new, frozen_old, frozen_old, timestamp, headers, topic, partition, offset)
             self._due.put(raw, due)
             self._records[0] += 1
-            if place < self._next[0]:
-                self._next[0] = place
+            if entry_key < self._next[0]:
+                self._next[0] = entry_key
         else:
-            place = _TIME.pack(first_due) + raw
-            before = self._entries.get(place)
+            entry_key = _TIME.pack(first_due) + raw
+            before = self._entries.get(entry_key)
             entry = BufferedUpdate(frozen_new, frozen_old, before.prior, timestamp, headers, topic, partition, offset)
             if self._count_bytes:
                 self._bytes[0] -= self._size(raw, before)
-        self._entries.put(place, entry)
+        self._entries.put(entry_key, entry)
         if self._count_bytes:
             self._bytes[0] += self._size(raw, entry)
 
     def take_while(self, wanted: Callable[[], bool]) -> Iterator[tuple[Any, Any, Any, BufferedUpdate]]:
-        """Take the entries that are due first, as long as more are wanted: key, new and old value, and the entry."""
+        """Take the entries that are due first while more are wanted: key, new value, old value and the entry."""
         if not wanted():
             return
         entries = self._entries.iterate(self._next[0], None)
         current = next(entries, None)
         while current is not None and wanted():
-            place, entry = current
-            raw = place[8:]
+            entry_key, entry = current
+            raw = entry_key[8:]
             self._due.delete(raw)
-            self._entries.delete(place)
+            self._entries.delete(entry_key)
             self._records[0] -= 1
             if self._count_bytes:
                 self._bytes[0] -= self._size(raw, entry)
             current = next(entries, None)
-            self._next[0] = _NOWHERE if current is None else current[0]
+            self._next[0] = _NEVER if current is None else current[0]
             yield self._decode_key(raw), self._thaw(entry.new), self._thaw(entry.old), entry
 
     def prior_value(self, key: Any) -> tuple[Any] | None:
-        """Return the value before a waiting key's first update, in a tuple; None when the key does not wait."""
+        """Return the value before a key's first waiting update, in a tuple; None when the key is not waiting."""
         raw = self.key(key)
         due = self._due.get(raw)
         if due is None:
@@ -138,7 +131,7 @@ class SuppressBuffer:
         return (self._thaw(self._entries.get(_TIME.pack(due) + raw).prior),)
 
     def commit(self) -> dict[str, Changes]:
-        """Hand what changed to the image and return it, by space."""
+        """Hand the changes to the image and return them, by space."""
         return {f"{self.name}/due": self._due.commit(), self.name: self._entries.commit()}
 
     def _thaw(self, value: Any) -> Any:
@@ -148,7 +141,7 @@ class SuppressBuffer:
         def length(value: Any) -> int:
             return 0 if value is None else len(self._codec.encode(value))
 
-        # Kafka Streams shares the old value with the prior one when they are the same bytes.
+        # Kafka Streams keeps the old and the prior value as one when they have the same bytes.
         old = 0 if entry.old == entry.prior else length(entry.old)
         headers = sum(len(name) + len(value) for name, value in entry.headers)
         values = length(entry.new) + old + length(entry.prior)
@@ -169,8 +162,8 @@ def _entry_codec(codec: Codec) -> tuple[Callable[[BufferedUpdate], bytes], Calla
         return encoder.encode((to_bytes(new), to_bytes(old), to_bytes(prior), *record))
 
     def decode(data: bytes) -> BufferedUpdate:
-        new, old, prior, timestamp, headers, *place = decoder.decode(data)
+        new, old, prior, timestamp, headers, *origin = decoder.decode(data)
         pairs = [(name, value) for name, value in headers]
-        return BufferedUpdate(from_bytes(new), from_bytes(old), from_bytes(prior), timestamp, pairs, *place)
+        return BufferedUpdate(from_bytes(new), from_bytes(old), from_bytes(prior), timestamp, pairs, *origin)
 
     return encode, decode

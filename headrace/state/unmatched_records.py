@@ -1,4 +1,4 @@
-"""The records of a left or outer join that have found no match yet, in the order of their timestamps."""
+"""The records of a left or outer join that have no match yet, in the order of their timestamps."""
 
 from __future__ import annotations
 
@@ -11,75 +11,71 @@ import msgspec
 from headrace.serdes import Serde
 from headrace.serdes.renamed_topic import RenamedTopic
 from headrace.state.codec import Codec, key_encoder, plain_codec
-from headrace.state.image import Changes, Image
+from headrace.state.image import Changes
 from headrace.state.overlay import Overlay
-from headrace.state.small_state import SmallState
+from headrace.state.setup import StoreSetup
 
-_PLACE = struct.Struct(">qB")
+_PREFIX = struct.Struct(">qB")
 _NEVER = (1 << 63) - 1
 RIGHT, LEFT = 0, 1
-"""The sides of a join, in the order in which records of one timestamp come out."""
+"""The sides of a join, in the order in which records with the same timestamp come out."""
 
 
-class UnmatchedStore:
-    """Records by (timestamp, side, key), several per place in the order of their arrival."""
+class UnmatchedRecords:
+    """Records by timestamp, side and key; several with the same three in the order of their arrival.
 
-    def __init__(
-        self,
-        name: str,
-        key_serde: Serde[Any],
-        left_serde: Serde[Any],
-        right_serde: Serde[Any],
-        image: Image,
-        cells: SmallState,
-    ) -> None:
-        self.name = name
-        self.key: Callable[[Any], bytes] = key_encoder(name, key_serde)
-        self._decode_key = key_serde.decoder(name)
-        # Two topics, so that the two schemas do not come under one subject of a registry.
-        right, left = RenamedTopic(right_serde, after="-right"), RenamedTopic(left_serde, after="-left")
+    An entry key is the timestamp (8, big-endian), the side (1) and the key's bytes.
+    """
+
+    def __init__(self, setup: StoreSetup, right_serde: Serde[Any]) -> None:
+        """Take the serde of the left side's values from the setup."""
+        self.name = name = setup.name
+        self.key: Callable[[Any], bytes] = key_encoder(name, setup.key_serde)
+        self._decode_key = setup.key_serde.decoder(name)
+        # Two topics, so that a registry keeps the two schemas under two subjects.
+        right, left = RenamedTopic(right_serde, after="-right"), RenamedTopic(setup.value_serde, after="-left")
         self._codecs = (plain_codec(name, right), plain_codec(name, left))
         encode, decode = _entry_codec(self._codecs)
-        self._overlay = Overlay(image.space(name), encode, decode)
-        # No record is earlier: what was removed before it is never looked at again.
-        self._first = cells.cell(f"{name}/first", _NEVER)
+        self._overlay = Overlay(setup.image.space(name), encode, decode)
+        # No record is earlier. Earlier ones were removed and are never looked at again.
+        self._first = setup.small_state.cell(f"{name}/first", _NEVER)
 
     def add(self, timestamp: int, side: int, key: bytes, value: Any) -> None:
         """Add a record of a serialized key."""
-        place = _PLACE.pack(timestamp, side) + key
-        entry = self._overlay.get(place)
+        entry_key = _PREFIX.pack(timestamp, side) + key
+        entry = self._overlay.get(entry_key)
         values = () if entry is None else entry[1]
         self._first[0] = min(self._first[0], timestamp)
-        self._overlay.put(place, (side, (*values, self._codecs[side].freeze(value))))
+        self._overlay.put(entry_key, (side, (*values, self._codecs[side].freeze(value))))
 
     def forget(self, timestamp: int, side: int, key: bytes) -> None:
         """Remove all records of that timestamp, side and serialized key."""
-        place = _PLACE.pack(timestamp, side) + key
-        if self._overlay.get(place) is not None:
-            self._overlay.delete(place)
+        entry_key = _PREFIX.pack(timestamp, side) + key
+        if self._overlay.get(entry_key) is not None:
+            self._overlay.delete(entry_key)
 
     def walk(self) -> Iterator[tuple[int, int, Any, list[Any], bytes]]:
-        """Walk (timestamp, side, key, values, place), earliest first; entries may be removed meanwhile."""
+        """Walk (timestamp, side, key, values, entry key), earliest first. Entries may be removed during the walk."""
         if self._first[0] == _NEVER:
             return
         all_removed = True
-        for place, (side, values) in self._overlay.iterate(_PLACE.pack(self._first[0], RIGHT), None):
-            timestamp, _ = _PLACE.unpack_from(place)
+        for entry_key, (side, values) in self._overlay.iterate(_PREFIX.pack(self._first[0], RIGHT), None):
+            timestamp, _ = _PREFIX.unpack_from(entry_key)
             thaw = self._codecs[side].thaw
             if all_removed:
                 self._first[0] = timestamp
             thawed = list(values) if thaw is None else [thaw(value) for value in values]
-            yield timestamp, side, self._decode_key(place[9:]), thawed, place
-            all_removed = all_removed and self._overlay.get(place) is None
+            yield timestamp, side, self._decode_key(entry_key[9:]), thawed, entry_key
+            all_removed = all_removed and self._overlay.get(entry_key) is None
         if all_removed:
             self._first[0] = _NEVER
 
-    def remove(self, place: bytes) -> None:
-        """Remove the records at a place that `walk` gave."""
-        self._overlay.delete(place)
+    def remove(self, entry_key: bytes) -> None:
+        """Remove the records with an entry key that `walk` gave."""
+        self._overlay.delete(entry_key)
 
     def commit(self) -> dict[str, Changes]:
-        """Hand what changed to the image and return it, by space."""
+        """Hand the changes to the image and return them, by space."""
         return {self.name: self._overlay.commit()}
 
 

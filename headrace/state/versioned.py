@@ -8,75 +8,64 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from headrace.errors import StreamsError
 from headrace.records import ValueAndTimestamp
-from headrace.serdes import Serde
 from headrace.state.codec import Codec, key_encoder, plain_codec
-from headrace.state.image import Changes, Image
+from headrace.state.image import Changes
 from headrace.state.overlay import Overlay
-from headrace.state.small_state import SmallState
+from headrace.state.retention import Expiry
+from headrace.state.setup import StoreSetup
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 _TIME = struct.Struct(">q")
-_MAX_TIME = 0x7FFFFFFFFFFFFFFF
 _DELETED = b"\0"
 _PRESENT = b"\1"
 _NOT_PUT = -1
 
 
 class VersionedRecord(NamedTuple, Generic[V]):
-    """A value with the time from which it held, and the time from which it no longer did (None: it still does)."""
+    """A value, the time at which it began to hold, and the time at which it ended (None: it still holds)."""
 
     value: V
     timestamp: int
     valid_to: int | None = None
 
 
-def _position(place: bytes) -> bytes:
-    """Order by the time a version stopped to hold, then key."""
-    return place[-8:] + place[:-8]
+def _time_key(key: bytes) -> bytes:
+    """Order by the time at which a version ended, then key."""
+    return key[-8:] + key[:-8]
 
 
 class VersionedStore(Generic[K, V]):
-    """The values a key has had during `history_retention`, and its latest one for ever.
+    """The values that a key had during `history_retention`, and its latest value for ever.
 
-    The latest values are in one space, by key. Those they have replaced are in another: bytes of such an entry's key
-    are the key's and the time at which the version stopped to hold (8, big-endian), so what nobody can ask for any more
-    is found by time and dropped. A put that is older than the history is refused. `key`, `read` and `write` are for
-    operators.
+    The latest values are in one space, by key. The versions that they replaced are in another, the history. There an
+    entry key is the key's bytes and the time at which the version ended (8, big-endian), so that versions that nobody
+    can ask for any more are found by time and dropped. A put that is older than the history is refused. `key`, `read`
+    and `write` are for operators.
     """
 
-    def __init__(
-        self,
-        name: str,
-        key_serde: Serde[Any],
-        value_serde: Serde[Any],
-        image: Image,
-        cells: SmallState,
-        *,
-        history_retention: int,
-    ) -> None:
-        self.name = name
+    def __init__(self, setup: StoreSetup, *, history_retention: int) -> None:
+        self.name = name = setup.name
         self.history_retention = history_retention
-        self.key = key_encoder(name, key_serde)
-        self._decode_key = key_serde.decoder(name)
-        codec = plain_codec(name, value_serde)
-        self.value_is_exact = value_serde.exact_type is not None
-        self._freeze, self._thaw = codec.freeze, codec.thaw
+        self.key = key_encoder(name, setup.key_serde)
+        self._decode_key = setup.key_serde.decoder(name)
+        codec = plain_codec(name, setup.value_serde)
+        self.value_is_exact = setup.value_serde.exact_type is not None
+        self._freeze, self._thaw, self._encode = codec.freeze, codec.thaw, codec.encode
         encode, decode = _version_codec(codec)
-        # Both keep (start, value); a value of None in the history is a time without one.
-        self._latest = Overlay(image.space(name), encode, decode)
-        history = image.space(f"{name}/history", _position)
-        self._history = Overlay(history, encode, decode, _position, suffix=8)
-        self._observed = cells.cell(f"{name}/observed", -1)
-        self._expired_to = -_MAX_TIME
-        self._encode = codec.encode
+        # Both keep (start, value). In the history the value None stands for a time without a value.
+        self._latest = Overlay(setup.image.space(name), encode, decode)
+        history = setup.image.space(f"{name}/history", _time_key)
+        self._history = Overlay(history, encode, decode, _time_key, suffix=8)
+        self._observed = setup.small_state.cell(f"{name}/observed", -1)
+        self._expiry = Expiry(history_retention)
         self._puts: list[tuple[bytes, Any, int]] | None = None
 
     def put(self, key: K, value: V | None, timestamp: int) -> int | None:
-        """Add a version; return when it stops holding, or None when it is the latest.
+        """Add a version; return the time at which it ends, or None when it is the latest.
 
-        Raise nothing for a version older than the history: it is not stored, and -1 is returned.
+        A version that is older than the history is not stored, and the call returns -1.
         """
         return self.write(self.key(key), value, timestamp)
 
@@ -102,7 +91,7 @@ class VersionedStore(Generic[K, V]):
         return self._insert(raw, latest, timestamp, frozen)
 
     def get(self, key: K, as_of: int | None = None) -> VersionedRecord[V] | None:
-        """Return the latest version of a key, or the one that held at a time; None where it was deleted or unknown."""
+        """Return the latest version of a key, or the version at a time; None where it is deleted or unknown."""
         raw = self.key(key)
         latest = self._latest.get(raw)
         if latest is not None and (as_of is None or latest[0] <= as_of):
@@ -121,7 +110,7 @@ class VersionedStore(Generic[K, V]):
         return None if latest is None else ValueAndTimestamp(self._thawed(latest[1]), latest[0])
 
     def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
-        """Delete a key from a time on; return the version that held at that time."""
+        """Delete a key from a time on; return the version at that time."""
         if timestamp < self._observed[0] - self.history_retention:
             return None
         existing = self.get(key, timestamp)
@@ -134,42 +123,38 @@ class VersionedStore(Generic[K, V]):
             yield self._decode_key(raw), VersionedRecord(self._thawed(value), start)
 
     def keep_puts(self) -> None:
-        """Keep what is put from now on, for `take_puts`: the changes of a commit do not tell when a key was deleted."""
+        """Keep all puts from now on for `take_puts`: the changes of a commit do not tell when a key was deleted."""
         self._puts = []
 
     def take_puts(self) -> Iterator[tuple[bytes, bytes | None, int]]:
-        """Walk the keys, values and timestamps that were put since the last call, in order; too old ones, too."""
+        """Walk (key, value, timestamp) of the puts since the last call, in order, including those that were too old."""
         taken, self._puts = self._puts or (), []
         for raw, value, timestamp in taken:
             yield raw, None if value is None else self._encode(value), timestamp
 
     def commit(self) -> dict[str, Changes]:
-        """Hand what changed to the image, drop the history nobody can ask for any more, and return it, by space."""
+        """Hand the changes to the image, drop history that nobody can ask for any more, and return them, by space."""
         reachable = max(self._observed[0] - self.history_retention + 1, 0)
-        expired = None
-        if reachable - self._expired_to >= max(self.history_retention // 2, 1):
-            self._expired_to = reachable
-            expired = _TIME.pack(reachable)
         return {
             self.name: self._latest.commit(),
-            f"{self.name}/history": self._history.commit(expired_before=expired),
+            f"{self.name}/history": self._history.commit(expired_before=self._expiry.bound(reachable)),
         }
 
     def _replace_latest(self, raw: bytes, latest: Any, timestamp: int, value: Any) -> None:
-        """Make a version the latest; the one before goes into the history."""
-        place = raw + _TIME.pack(timestamp)
+        """Make a version the latest and move the one before it to the history."""
+        entry_key = raw + _TIME.pack(timestamp)
         if latest is not None and latest[0] < timestamp:
-            self._history.put(place, latest)
+            self._history.put(entry_key, latest)
         if value is not None:
             self._latest.put(raw, (timestamp, value))
             return
         self._latest.delete(raw)
-        # Marks the time of the delete; as in Kafka Streams, not where it takes away a latest version of the same time.
-        if latest is None and self._history.get(place) is None:
-            self._history.put(place, (timestamp, None))
+        # Marks the time of the delete. As in Kafka Streams there is no mark when it deletes a version of the same time.
+        if latest is None and self._history.get(entry_key) is None:
+            self._history.put(entry_key, (timestamp, None))
 
     def _insert(self, raw: bytes, latest: Any, timestamp: int, value: Any) -> int:
-        """Put a version where it belongs in the history; return when it stops holding."""
+        """Put a version into the history; return the time at which it ends."""
         following = self._holding_after(raw, timestamp)
         if following is None:
             valid_to: int = latest[0]
@@ -187,7 +172,7 @@ class VersionedStore(Generic[K, V]):
         return self._end_of_history(raw, time + 1, reverse=False)
 
     def _deleted_at(self, raw: bytes) -> int | None:
-        """Return when a key without a latest value was deleted, if that is still known."""
+        """Return the time at which a key without a latest value was deleted, if it is still known."""
         last = self._end_of_history(raw, 0, reverse=True)
         return None if last is None else last[0]
 
@@ -196,9 +181,9 @@ class VersionedStore(Generic[K, V]):
         if self._observed[0] < earliest:
             return None
         low, high, length = raw + _TIME.pack(earliest), raw + _TIME.pack(self._observed[0]), len(raw)
-        for place, (start, value) in self._history.iterate(low, high, reverse=reverse):
-            if len(place) == length + 8:
-                return _TIME.unpack_from(place, length)[0], start, value
+        for entry_key, (start, value) in self._history.iterate(low, high, reverse=reverse):
+            if len(entry_key) == length + 8:
+                return _TIME.unpack_from(entry_key, length)[0], start, value
         return None
 
     def _thawed(self, value: Any) -> Any:

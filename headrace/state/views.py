@@ -1,4 +1,4 @@
-"""Stores as they look from outside: plain values, whether or not the store keeps timestamps."""
+"""Stores as tests and users see them: plain values, whether or not the store keeps timestamps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRITES = frozenset(("put", "put_if_absent", "put_all", "delete", "write", "comm
 
 
 class PlainKeyValueView:
-    """A timestamped key-value store without its timestamps; what is put through it gets the timestamp -1."""
+    """A timestamped key-value store without its timestamps. A put sets the timestamp -1."""
 
     def __init__(self, store: KeyValueStore[Any, ValueAndTimestamp[Any]]) -> None:
         self._store = store
@@ -31,7 +31,7 @@ class PlainKeyValueView:
         self._store.put(key, None if value is None else ValueAndTimestamp(value, _NO_TIMESTAMP))
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Set the value of a key that has none; return the value there was."""
+        """Set the value of a key unless it has one. Return the value that it had, or None."""
         entry = None if value is None else ValueAndTimestamp(value, _NO_TIMESTAMP)
         return _value(self._store.put_if_absent(key, entry))
 
@@ -41,11 +41,11 @@ class PlainKeyValueView:
             self.put(key, value)
 
     def delete(self, key: Any) -> Any:
-        """Delete a key; return the value there was."""
+        """Delete a key. Return the value that it had, or None."""
         return _value(self._store.delete(key))
 
     def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Walk the entries from low to high, both included; None leaves that side open."""
+        """Walk the entries from low to high, both included. None means no bound on that side."""
         return _values(self._store.range(low, high))
 
     def reverse_range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
@@ -65,12 +65,12 @@ class PlainKeyValueView:
         return self.reverse_range()
 
     def approximate_num_entries(self) -> int:
-        """Return about how many entries there are."""
+        """Return how many entries there are, approximately."""
         return self._store.approximate_num_entries()
 
 
 class PlainWindowView:
-    """A timestamped window store without its timestamps; what is put through it gets the timestamp -1."""
+    """A timestamped window store without its timestamps. A put sets the timestamp -1."""
 
     def __init__(self, store: WindowStore[Any, ValueAndTimestamp[Any]]) -> None:
         self._store = store
@@ -96,7 +96,7 @@ class PlainWindowView:
 
 
 class ReadOnlyView:
-    """A global store as a processor sees it: only its topic fills it."""
+    """A global store as processors see it. Only its topic can change it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -110,7 +110,7 @@ class ReadOnlyView:
 
 
 def plain_view(store: Store) -> Any:
-    """Return a store as it looks from outside."""
+    """Return a view of a store with plain values."""
     if isinstance(store, KeyValueStore) and store.timestamped:
         return PlainKeyValueView(store)
     if isinstance(store, WindowStore) and store.timestamped:

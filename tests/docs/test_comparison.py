@@ -25,7 +25,7 @@ def public_classes(*modules: ModuleType) -> list[type]:
     return [thing for module in modules for _, thing in inspect.getmembers(module, inspect.isclass)]
 
 
-CLASSES = public_classes(headrace, testing, key_value, session, versioned, window, processor)
+CLASSES = public_classes(headrace, testing, serdes, key_value, session, versioned, window, processor)
 
 
 def parameters_of(thing: Any) -> set[str]:

@@ -1,4 +1,4 @@
-"""Messages as from protoc, of shop/deliveries.proto, and shop/orders.proto, which imports shop/items.proto."""
+"""Message classes as protoc makes them: of shop/deliveries.proto, shop/orders.proto and its import shop/items.proto."""
 
 from typing import Any
 

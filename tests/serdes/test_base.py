@@ -95,7 +95,7 @@ class Codec:
         (lambda topic, value, headers, indent=2: b"", 3),
     ],
 )
-def test_what_a_function_takes_is_read_from_its_signature(function: Callable[..., Any], takes: int) -> None:
+def test_the_signature_tells_what_a_function_takes(function: Callable[..., Any], takes: int) -> None:
     assert serdes.base.UserFunction.of(function, "serialize").takes == takes
 
 
@@ -112,7 +112,7 @@ def test_function_with_other_arguments_is_refused(function: Callable[..., Any], 
         Serde(str.encode, function)
 
 
-def test_what_is_not_a_function_is_refused() -> None:
+def test_only_functions_are_accepted() -> None:
     text: Any = "utf-8"
 
     with pytest.raises(TypeError, match=r"serialize must be a function, got str \('utf-8'\)"):

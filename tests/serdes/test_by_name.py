@@ -1,4 +1,4 @@
-"""Finding the serde that is meant."""
+"""Finding a serde by its name."""
 
 import uuid
 from typing import Any
@@ -20,18 +20,18 @@ def test_serde_is_passed_on(serde: Serde[Any]) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (str, "key_serde: expected a serde such as serdes.String, got <class 'str'>. Hint: serdes.String"),
-        (int, "key_serde: expected a serde such as serdes.String, got <class 'int'>. Hint: serdes.Long"),
-        (bool, "key_serde: expected a serde such as serdes.String, got <class 'bool'>. Hint: serdes.Boolean"),
-        (uuid.UUID, "key_serde: expected a serde such as serdes.String, got <class 'uuid.UUID'>. Hint: serdes.UUID"),
+        (str, "key_serde: expected a serde such as serdes.String, got <class 'str'>. Use serdes.String"),
+        (int, "key_serde: expected a serde such as serdes.String, got <class 'int'>. Use serdes.Long"),
+        (bool, "key_serde: expected a serde such as serdes.String, got <class 'bool'>. Use serdes.Boolean"),
+        (uuid.UUID, "key_serde: expected a serde such as serdes.String, got <class 'uuid.UUID'>. Use serdes.UUID"),
         (object, "key_serde: expected a serde such as serdes.String, got <class 'object'>"),
-        ("Long", "key_serde: expected a serde such as serdes.String, got str ('Long'). Hint: serdes.Long"),
+        ("Long", "key_serde: expected a serde such as serdes.String, got str ('Long'). Use serdes.Long"),
         ("long", "key_serde: expected a serde such as serdes.String, got str ('long')"),
         (None, "key_serde: expected a serde such as serdes.String, got NoneType (None)"),
         (7, "key_serde: expected a serde such as serdes.String, got int (7)"),
     ],
 )
-def test_what_is_no_serde_is_refused_with_a_hint(value: Any, message: str) -> None:
+def test_other_values_than_serdes_are_refused_with_advice(value: Any, message: str) -> None:
     with pytest.raises(SerializationError) as caught:
         as_serde(value, "key_serde")
 
@@ -39,7 +39,7 @@ def test_what_is_no_serde_is_refused_with_a_hint(value: Any, message: str) -> No
 
 
 def test_class_of_a_serde_is_not_a_serde() -> None:
-    with pytest.raises(SerializationError, match=r"Hint: make one: WindowedSerde\(\.\.\.\)$"):
+    with pytest.raises(SerializationError, match=r"Use an instance: WindowedSerde\(\.\.\.\)$"):
         as_serde(serdes.Windowed)
 
 
@@ -87,7 +87,7 @@ def test_names_of_one_side_only() -> None:
         "org.apache.kafka.common.serialization.StringSerializer",
     ],
 )
-def test_unknown_name_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_name_is_refused_with_a_list_of_names(name: str) -> None:
     with pytest.raises(
         ConfigError, match=r"^default_key_serde: expected the name of a serde \(String, Integer, .*Json\)"
     ):

@@ -1,4 +1,4 @@
-"""The same bytes as Kafka's Java serdes, both ways: java_bytes.jsonl is what java/SerdeBytes.java prints."""
+"""All serdes: the same bytes as Kafka's Java serdes. java/SerdeBytes.java prints java_bytes.jsonl."""
 
 import json
 import uuid

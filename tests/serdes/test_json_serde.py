@@ -59,7 +59,7 @@ def test_json_null_is_read_as_none() -> None:
     assert serdes.Json.deserialize("t", b"null") is None
 
 
-def test_what_json_cannot_express_comes_back_as_what_it_can() -> None:
+def test_types_that_json_does_not_have_change() -> None:
     value = {"tuple": (1, 2), "nan": float("nan"), 3: "int key"}
 
     back = serdes.Json.deserialize("t", serdes.Json.serialize("t", value))

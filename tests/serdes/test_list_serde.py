@@ -1,4 +1,4 @@
-"""Lists: what they take and what they refuse."""
+"""Lists: which values and bytes are read and refused."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ def test_list_of_a_users_serde() -> None:
 
 
 @pytest.mark.parametrize("value", ["ab", {"a"}, {"a": 1}, 7, iter(["a"])])
-def test_what_is_no_list_is_refused(value: Any) -> None:
+def test_only_lists_are_accepted(value: Any) -> None:
     with pytest.raises(SerializationError, match=rf"expected list or tuple, got {type(value).__name__}"):
         words.serialize("t", value)
 
@@ -44,11 +44,11 @@ def test_wrong_entry_is_named() -> None:
     with pytest.raises(SerializationError) as caught:
         words.serialize("lines", ["a", None, 5])  # type: ignore[list-item]
 
-    message = "serdes.List(serdes.String) on topic 'lines': entry 2: expected str, got int (5). Hint"
+    message = "serdes.List(serdes.String) on topic 'lines': entry 2: expected str, got int (5). Pass"
     assert str(caught.value).startswith(message)
 
 
-def test_error_that_comes_and_goes_is_told_as_it_came() -> None:
+def test_an_error_that_does_not_come_again_is_shown() -> None:
     answers: Iterator[Any] = iter([ValueError("busy"), b"a"])
 
     def serialize(value: str) -> bytes:
@@ -73,18 +73,18 @@ def test_entry_written_as_null_is_refused() -> None:
     [
         (words, "", "the first byte must be 0 or 1, not None"),
         (words, "02 00000000", "the first byte must be 0 or 1, not 2"),
-        (words, "00 00000000 00000000", "entries are of constant size, which the inner serde's are not"),
-        (words, "01 0000", "it ends too early"),
+        (words, "00 00000000 00000000", "its entries have a constant size, but the inner serde writes"),
+        (words, "01 0000", "the data ends too early"),
         (words, "01 ffffffff", "-1 entries"),
-        (words, "01 00000002 ffffffff", "it ends too early"),
-        (words, "01 7fffffff ffffffff", "it ends too early"),
+        (words, "01 00000002 ffffffff", "the data ends too early"),
+        (words, "01 7fffffff ffffffff", "the data ends too early"),
         (words, "01 00000001 fffffffe", "an entry of -2 bytes"),
         (words, "01 00000001 00000003 6161", "an entry of 3 bytes, but 2 are left"),
         (words, "01 00000001 00000001 61 61", "1 bytes are left over"),
         (words, "01 00000002 00000001 61 00000001 ff", "entry 1: expected utf-8 text, got 1 byte"),
         (numbers, "00 ffffffff 00000000", "-1 null entries"),
-        (numbers, "00 7fffffff 00000000 00000000", "it ends too early"),
-        (numbers, "00 00000000", "it ends too early"),
+        (numbers, "00 7fffffff 00000000 00000000", "the data ends too early"),
+        (numbers, "00 00000000", "the data ends too early"),
         (
             numbers,
             "00 00000000 7fffffff 00000001",
@@ -113,5 +113,5 @@ def test_corrupt_list_is_refused(serde: Serde[Any], hexes: str, message: str) ->
 def test_list_of_longs_is_not_read_as_a_list_of_integers() -> None:
     data = serdes.List(serdes.Long).serialize("t", [1, 2])
 
-    with pytest.raises(SerializationError, match=r"8 bytes are left over\. Hint: pass the serde"):
+    with pytest.raises(SerializationError, match=r"8 bytes are left over\. Pass the serde"):
         numbers.deserialize("t", data)

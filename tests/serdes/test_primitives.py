@@ -1,4 +1,4 @@
-"""Serdes of single values: names, calls, wrong values, wrong bytes."""
+"""Serdes of single values (`serdes.primitives`, `serdes.numbers`): names, calls, wrong values, wrong bytes."""
 
 import uuid
 from decimal import Decimal
@@ -14,7 +14,7 @@ NAMES = ["String", "Integer", "Long", "Short", "Float", "Double", "Boolean", "By
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_calling_a_serde_gives_it_back(name: str) -> None:
+def test_calling_a_serde_returns_it(name: str) -> None:
     serde = getattr(serdes, name)
 
     assert serde() is serde
@@ -95,12 +95,12 @@ def test_encoder_raises_on_a_wrong_value(serde: Serde[Any], value: Any, message:
         encode(value)
 
 
-def test_wrong_value_comes_with_a_hint() -> None:
+def test_wrong_value_comes_with_advice() -> None:
     with pytest.raises(SerializationError, match=r"value_serde=serdes\.Long, or convert with map_values$"):
         serdes.String.serialize("lines", 42)  # type: ignore[arg-type]
     with pytest.raises(SerializationError, match=r"value_serde=\.\.\., or convert with map_values$"):
         serdes.String.serialize("lines", object())  # type: ignore[arg-type]
-    with pytest.raises(SerializationError, match=r"Hint: serdes\.Long or serdes.Json takes larger ones$"):
+    with pytest.raises(SerializationError, match=r"Use serdes\.Long or serdes\.Json for larger numbers$"):
         serdes.Integer.serialize("lines", 2**31)
 
 
@@ -125,7 +125,7 @@ def test_wrong_bytes_are_named_with_what_was_expected(serde: Serde[Any], data: b
         serde.deserialize("counts", data)
 
     assert str(caught.value).startswith(f"{serde!r} on topic 'counts': {message}")
-    assert str(caught.value).endswith("Hint: pass the serde the data was written with as key_serde= or value_serde=")
+    assert str(caught.value).endswith("Pass the serde that wrote the data as key_serde= or value_serde=")
     assert caught.value.__cause__ is not None
 
 
@@ -143,7 +143,7 @@ def test_without_a_topic_the_error_names_none() -> None:
 
 
 @pytest.mark.parametrize("serde", [serdes.String, serdes.Long, serdes.Bytes, serdes.Json], ids=repr)
-def test_what_is_read_must_be_bytes(serde: Serde[Any]) -> None:
+def test_only_bytes_can_be_read(serde: Serde[Any]) -> None:
     data: Any = 8
 
     with pytest.raises(SerializationError, match=r"expected bytes, got int \(8\)"):
@@ -160,7 +160,7 @@ def test_long_values_are_shortened_in_errors() -> None:
 
 
 def test_value_that_cannot_be_shown_is_named_by_its_type() -> None:
-    with pytest.raises(SerializationError, match=r"got int\. Hint"):
+    with pytest.raises(SerializationError, match=r"got int\. Use serdes"):
         serdes.Long.serialize("counts", 10**5000)
 
 

@@ -1,4 +1,4 @@
-"""The registry of these tests answers as Confluent's does."""
+"""The registry of these tests (`tests/registry.py`) answers as Confluent's does."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def test_subjects_versions_and_ids(client: Any) -> None:
     assert json.loads(client.get_schema(1).schema_str) == json.loads(ORDER)
 
 
-def test_a_schema_is_one_however_it_is_put(client: Any) -> None:
+def test_a_schema_has_one_id_in_any_notation(client: Any) -> None:
     assert client.register_schema("a", avro('"string"')) == client.register_schema("b", avro('{"type": "string"}'))
 
 
@@ -58,7 +58,7 @@ def test_a_schema_is_one_however_it_is_put(client: Any) -> None:
         (lambda client: client.register_schema("orders-value", avro('{"type": "recrd"}')), 422, 42201),
     ],
 )
-def test_refusals_have_their_codes(client: Any, ask: Any, status: int, code: int) -> None:
+def test_errors_have_confluents_codes(client: Any, ask: Any, status: int, code: int) -> None:
     client.register_schema("orders-value", avro(ORDER))
 
     with pytest.raises(SchemaRegistryError) as raised:
@@ -77,7 +77,7 @@ def test_refusals_have_their_codes(client: Any, ask: Any, status: int, code: int
         ("FULL_TRANSITIVE", {"default"}),
     ],
 )
-def test_the_level_decides_what_fits(client: Any, level: str, fitting: set[str]) -> None:
+def test_the_level_decides_what_is_compatible(client: Any, level: str, fitting: set[str]) -> None:
     client.register_schema("orders-value", avro(ORDER))
     client.set_config("orders-value", ServerConfig(compatibility=ConfigCompatibilityLevel(level)))
     schemas = {"default": WITH_DEFAULT, "no default": WITHOUT_DEFAULT, "other type": record(kind="string")}

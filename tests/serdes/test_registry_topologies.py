@@ -1,4 +1,7 @@
-"""Topologies whose keys and values are in a registry, which refuses two schemas that do not go together."""
+"""Topologies with registry serdes: the registry rejects a subject with two incompatible schemas.
+
+This also tests `serdes.incomplete` and `serdes.renamed_topic`, which give every topic its own subject.
+"""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is written is read back, for any value."""
+"""All serdes: any value that is written is read back."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""Windowed keys: layout, window ends, what is refused."""
+"""Windowed keys: layout, window ends, errors."""
 
 from datetime import timedelta
 from typing import Any
@@ -52,14 +52,14 @@ def test_size_must_be_positive_milliseconds(size: Any) -> None:
         serdes.Windowed(serdes.String, size)
 
 
-def test_what_is_read_is_made_of_named_tuples() -> None:
+def test_keys_are_read_as_named_tuples() -> None:
     for serde in (windows, sessions):
         back = serde.deserialize("t", serde.serialize("t", Windowed("a", Window(0, 5_000))))
         assert repr(back) == "Windowed(key='a', window=Window(start=0, end=5000))"
 
 
 @pytest.mark.parametrize("serde", [windows, sessions], ids=repr)
-def test_no_bytes_are_null(serde: Serde[Any]) -> None:
+def test_empty_data_is_null(serde: Serde[Any]) -> None:
     assert serde.deserialize("t", b"") is None
 
 
@@ -70,16 +70,16 @@ def test_no_bytes_are_null(serde: Serde[Any]) -> None:
         (windows, None.__class__, "expected Windowed, got type"),
         (windows, Windowed(None, Window(0, 1)), "expected a key that is not None"),
         (windows, Windowed(5, Window(0, 1)), "key: expected str, got int (5)"),
-        (windows, Windowed("a", Window(-1, 1)), "expected a window of milliseconds from 0, its end after its start"),
-        (windows, Windowed("a", Window(1, 1)), "expected a window of milliseconds from 0, its end after its start"),
-        (windows, Windowed("a", Window(0.0, 1.0)), "expected a window of milliseconds"),  # type: ignore[arg-type]
-        (windows, Windowed("a", Window(2**63, 2**63 + 1)), "expected a window of milliseconds"),
-        (windows, Windowed("a", None), "expected a window of milliseconds"),  # type: ignore[arg-type]
+        (windows, Windowed("a", Window(-1, 1)), "expected a window in milliseconds with 0 <= start < end"),
+        (windows, Windowed("a", Window(1, 1)), "expected a window in milliseconds with 0 <= start < end"),
+        (windows, Windowed("a", Window(0.0, 1.0)), "expected a window in milliseconds"),  # type: ignore[arg-type]
+        (windows, Windowed("a", Window(2**63, 2**63 + 1)), "expected a window in milliseconds"),
+        (windows, Windowed("a", None), "expected a window in milliseconds"),  # type: ignore[arg-type]
         (sessions, "a", "expected Windowed, got str ('a')"),
         (sessions, Windowed(None, Window(0, 1)), "expected a key that is not None"),
         (sessions, Windowed(5, Window(0, 1)), "key: expected str, got int (5)"),
-        (sessions, Windowed("a", Window(2, 1)), "expected a window of milliseconds"),
-        (sessions, Windowed("a", Window(0, 2**63)), "expected a window of milliseconds"),
+        (sessions, Windowed("a", Window(2, 1)), "expected a window in milliseconds"),
+        (sessions, Windowed("a", Window(0, 2**63)), "expected a window in milliseconds"),
     ],
 )
 def test_wrong_value_is_refused(serde: Serde[Any], value: Any, message: str) -> None:
@@ -93,10 +93,10 @@ def test_wrong_value_is_refused(serde: Serde[Any], value: Any, message: str) -> 
     ("serde", "data", "message"),
     [
         (windows, b"abc", "expected a key and 8 bytes of window start, got 3 (b'abc')"),
-        (windows, b"a" + b"\xff" * 8, "expected a window start from 0, got -1"),
+        (windows, b"a" + b"\xff" * 8, "expected a window start of at least 0, got -1"),
         (windows, b"\xff" + bytes(8), "key: expected utf-8 text, got 1 byte"),
         (sessions, b"a" + bytes(8), "expected a key and 16 bytes of session end and start, got 9"),
-        (sessions, bytes(15) + b"\x01", "expected a session start from 0 to its end, got start 1 and end 0"),
+        (sessions, bytes(15) + b"\x01", "expected a session with 0 <= start <= end, got start 1 and end 0"),
         (sessions, b"\xff" + bytes(16), "key: expected utf-8 text, got 1 byte"),
     ],
 )
@@ -107,7 +107,7 @@ def test_wrong_bytes_are_refused(serde: Serde[Any], data: bytes, message: str) -
     assert str(caught.value).startswith(f"{serde!r} on topic 't': {message}")
 
 
-def test_null_key_is_refused_whatever_the_inner_serde_makes_of_it() -> None:
+def test_null_key_is_refused_for_any_inner_serde() -> None:
     with pytest.raises(SerializationError, match="expected a key that is not None"):
         serdes.Windowed(serdes.Json, 1).serialize("t", Windowed(None, Window(0, 1)))
 

@@ -1,4 +1,4 @@
-"""Store builders: what a store is to be."""
+"""Store builders (`state.builders`, `state.setup`)."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace import SerializationError, StoreBuilder, Stores, TopologyError, serdes
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 
 def test_a_builder_says_what_kind_of_store_it_makes() -> None:
@@ -24,7 +24,7 @@ def test_a_builder_says_what_kind_of_store_it_makes() -> None:
 
 
 def test_serdes_that_are_not_given_are_the_configured_ones() -> None:
-    store = Kept(Stores.key_value("s")).store
+    store = CommittedStore(Stores.key_value("s")).store
 
     store.put("a", {"json": True})
 
@@ -33,7 +33,7 @@ def test_serdes_that_are_not_given_are_the_configured_ones() -> None:
 
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_a_store_in_memory_is_kept_like_any_other(in_memory: bool) -> None:
-    kept = Kept(Stores.key_value("s", in_memory=in_memory))
+    kept = CommittedStore(Stores.key_value("s", in_memory=in_memory))
     kept.store.put("a", 1)
     kept.commit()
 
@@ -69,7 +69,7 @@ def test_a_store_needs_a_name_that_a_topic_could_have(name: Any) -> None:
         Stores.key_value(name)
 
 
-def test_what_is_not_a_serde_is_refused() -> None:
+def test_only_serdes_are_accepted() -> None:
     with pytest.raises(SerializationError, match=r"expected a serde such as serdes.String, got <class 'int'>"):
         Stores.key_value("s", serdes.String, int)  # type: ignore[arg-type]
 
@@ -83,6 +83,6 @@ def test_what_is_not_a_serde_is_refused() -> None:
         (Stores.versioned, {"history_retention": -1}, r"^history_retention: expected at least 0 ms"),
     ],
 )
-def test_a_duration_that_makes_no_sense_is_refused(make: Any, spans: dict[str, Any], message: str) -> None:
+def test_an_invalid_duration_is_refused(make: Any, spans: dict[str, Any], message: str) -> None:
     with pytest.raises(TopologyError, match=message):
         make("s", **spans)

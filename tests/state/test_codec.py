@@ -1,4 +1,4 @@
-"""How a store keeps values between commits, and as bytes."""
+"""Codecs: how stores keep values, and write them as bytes."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def test_a_value_that_could_change_is_kept_as_bytes() -> None:
     assert codec.decode(codec.encode(b"[1]")) == b"[1]"
 
 
-def test_a_value_of_a_near_type_is_kept_as_what_it_is_read_back_as() -> None:
+def test_a_value_of_a_similar_type_is_kept_as_it_would_be_read() -> None:
     class Shouting(str):
         __slots__ = ()
 
@@ -37,7 +37,7 @@ def test_a_value_of_a_near_type_is_kept_as_what_it_is_read_back_as() -> None:
 
 
 @pytest.mark.parametrize(("serde", "value"), [(serdes.Long, 5), (serdes.Json, {"a": 1})], ids=["exact", "mutable"])
-def test_a_timestamp_stands_before_the_value(serde: Serde[Any], value: Any) -> None:
+def test_the_timestamp_comes_before_the_value(serde: Serde[Any], value: Any) -> None:
     codec = timestamped_codec("s", serde)
 
     data = codec.encode(codec.freeze(ValueAndTimestamp(value, 77)))
@@ -47,19 +47,19 @@ def test_a_timestamp_stands_before_the_value(serde: Serde[Any], value: Any) -> N
     assert (kept if codec.thaw is None else codec.thaw(kept)) == ValueAndTimestamp(value, 77)
 
 
-def test_what_is_put_without_a_timestamp_is_refused() -> None:
+def test_a_put_without_a_timestamp_is_refused() -> None:
     assert with_timestamp("s", None) is None
     assert with_timestamp("s", (1, 2)) == (1, 2)
     with pytest.raises(SerializationError, match=r"^store 's': .*expected ValueAndTimestamp\(value, timestamp\), got"):
         with_timestamp("s", 1)
 
 
-def test_a_key_that_is_null_to_its_serde_is_refused() -> None:
+def test_a_key_that_its_serde_writes_as_null_is_refused() -> None:
     serde: Serde[str] = Serde(lambda text: None if text == "nothing" else text.encode(), bytes.decode)
     encode = key_encoder("s", serde)
 
     assert encode("a") == b"a"
-    with pytest.raises(SerializationError, match=r"^store 's': expected a key, got 'nothing', which is null to"):
+    with pytest.raises(SerializationError, match=r"^store 's': expected a key, got 'nothing', which serdes"):
         encode("nothing")
 
 

@@ -1,11 +1,11 @@
-"""The image in memory: what a task's stores held at the last commit."""
+"""The image in memory."""
 
 import pytest
 
 from headrace.state.image import MemoryImage
 
 
-def test_an_image_begins_with_the_entries_it_is_given() -> None:
+def test_an_image_starts_with_given_entries() -> None:
     image = MemoryImage({"counts": {b"a": b"1", b"gone": None, b"b": b"2"}})
 
     assert image.space("counts").get(b"a") == b"1"
@@ -51,10 +51,10 @@ def test_ranges_include_both_ends_and_none_is_open(low: bytes | None, high: byte
     assert [key for key, _ in space.iterate(low, high, reverse=True)] == expected[::-1]
 
 
-def test_a_second_order_goes_by_position() -> None:
+def test_the_time_order_goes_by_time_key() -> None:
     space = MemoryImage({"s": {b"a2": b"x", b"b1": b"y", b"c3": b"z"}}).space("s", lambda key: key[::-1])
 
-    assert [key for key, _ in space.iterate_by_position(b"1", b"2\xff")] == [b"b1", b"a2"]
+    assert [key for key, _ in space.iterate_by_time(b"1", b"2\xff")] == [b"b1", b"a2"]
 
 
 def test_a_space_may_change_during_a_walk() -> None:

@@ -1,4 +1,4 @@
-"""Key-value stores, plain and timestamped."""
+"""Key-value stores, plain and timestamped (`state.key_value`, `state.entries`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from headrace import SerializationError, Stores, ValueAndTimestamp, serdes
 from headrace.serdes import Serde
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 
 @pytest.fixture
-def kept() -> Kept:
-    return Kept(Stores.key_value("numbers", serdes.Integer, serdes.String))
+def kept() -> CommittedStore:
+    return CommittedStore(Stores.key_value("numbers", serdes.Integer, serdes.String))
 
 
 @pytest.fixture
-def store(kept: Kept) -> Any:
+def store(kept: CommittedStore) -> Any:
     return kept.store
 
 
@@ -28,7 +28,7 @@ def _bytes(key: int) -> bytes:
     return data
 
 
-def filled(kept: Kept, *, committed: bool = True) -> Any:
+def filled(kept: CommittedStore, *, committed: bool = True) -> Any:
     kept.store.put_all([(0, "zero"), (1, "one"), (2, "two"), (4, "four"), (5, "five")])
     if committed:
         kept.commit()
@@ -61,7 +61,7 @@ def test_none_deletes(store: Any) -> None:
     assert list(store.all()) == []
 
 
-def test_delete_returns_what_was_there(store: Any) -> None:
+def test_delete_returns_the_old_value(store: Any) -> None:
     store.put(1, "one")
 
     assert store.delete(1) == "one"
@@ -69,7 +69,7 @@ def test_delete_returns_what_was_there(store: Any) -> None:
     assert store.get(1) is None
 
 
-def test_put_if_absent_leaves_what_is_there_and_returns_it(store: Any) -> None:
+def test_put_if_absent_keeps_and_returns_an_existing_value(store: Any) -> None:
     assert store.put_if_absent(4, "four") is None
     assert store.put_if_absent(4, "quattro") == "four"
     assert store.get(4) == "four"
@@ -94,7 +94,7 @@ def test_put_all_takes_pairs_in_order_and_deletes_with_none(store: Any) -> None:
     assert list(store.all()) == [(1, "uno")]
 
 
-def test_an_empty_value_is_not_a_missing_one(kept: Kept) -> None:
+def test_an_empty_value_is_not_a_missing_one(kept: CommittedStore) -> None:
     kept.store.put(1, "")
     assert kept.store.get(1) == ""
 
@@ -121,7 +121,7 @@ def test_an_empty_value_is_not_a_missing_one(kept: Kept) -> None:
     ],
 )
 def test_a_range_includes_both_ends_and_none_is_open(
-    kept: Kept, committed: bool, low: int | None, high: int | None, keys: list[int]
+    kept: CommittedStore, committed: bool, low: int | None, high: int | None, keys: list[int]
 ) -> None:
     store = filled(kept, committed=committed)
 
@@ -129,14 +129,14 @@ def test_a_range_includes_both_ends_and_none_is_open(
     assert [key for key, _ in store.reverse_range(low, high)] == keys[::-1]
 
 
-def test_all_and_reverse_all_give_pairs_in_order(kept: Kept) -> None:
+def test_all_and_reverse_all_give_pairs_in_order(kept: CommittedStore) -> None:
     store = filled(kept)
 
     assert list(store.all()) == [(0, "zero"), (1, "one"), (2, "two"), (4, "four"), (5, "five")]
     assert list(store.reverse_all()) == [(5, "five"), (4, "four"), (2, "two"), (1, "one"), (0, "zero")]
 
 
-def test_a_range_has_neither_deleted_nor_stale_entries(kept: Kept) -> None:
+def test_a_range_has_neither_deleted_nor_stale_entries(kept: CommittedStore) -> None:
     store = filled(kept)
     store.delete(1)
     store.put(2, "due")
@@ -147,9 +147,9 @@ def test_a_range_has_neither_deleted_nor_stale_entries(kept: Kept) -> None:
 
 
 def test_order_is_that_of_the_serialized_bytes() -> None:
-    numbers = Kept(Stores.key_value("numbers", serdes.Integer, serdes.String)).store
+    numbers = CommittedStore(Stores.key_value("numbers", serdes.Integer, serdes.String)).store
     numbers.put_all([(number, "") for number in (-2, 3, -1, 0)])
-    texts = Kept(Stores.key_value("texts", serdes.String, serdes.String)).store
+    texts = CommittedStore(Stores.key_value("texts", serdes.String, serdes.String)).store
     texts.put_all([(text, "") for text in ("é", "Z", "z", "aa", "a", "")])
 
     assert [key for key, _ in numbers.all()] == [0, 3, -2, -1]
@@ -165,7 +165,7 @@ def test_a_range_from_a_negative_number_to_a_positive_one_is_empty(store: Any) -
 
 
 def test_a_prefix_scan_gives_the_keys_that_start_with_it() -> None:
-    store = Kept(Stores.key_value("texts", serdes.String, serdes.Integer)).store
+    store = CommittedStore(Stores.key_value("texts", serdes.String, serdes.Integer)).store
     store.put_all([("a", 1), ("ab", 2), ("abc", 3), ("ac", 4), ("b", 5)])
 
     assert list(store.prefix_scan("ab")) == [("ab", 2), ("abc", 3)]
@@ -175,7 +175,7 @@ def test_a_prefix_scan_gives_the_keys_that_start_with_it() -> None:
 
 
 def test_a_prefix_may_be_of_another_type_than_the_key() -> None:
-    store = Kept(Stores.key_value("pairs", serdes.Bytes, serdes.Integer)).store
+    store = CommittedStore(Stores.key_value("pairs", serdes.Bytes, serdes.Integer)).store
     for left, right in [(1, 1), (1, 2), (2, 1)]:
         store.put(_bytes(left) + _bytes(right), left * 10 + right)
 
@@ -185,7 +185,7 @@ def test_a_prefix_may_be_of_another_type_than_the_key() -> None:
 
 
 def test_a_prefix_of_the_highest_bytes_is_found_to_the_end() -> None:
-    store = Kept(Stores.key_value("bytes", serdes.Bytes, serdes.Integer)).store
+    store = CommittedStore(Stores.key_value("bytes", serdes.Bytes, serdes.Integer)).store
     store.put_all([(b"\xfe", 1), (b"\xff", 2), (b"\xff\xff", 3), (b"\xff\xff\x01", 4)])
 
     assert [value for _, value in store.prefix_scan(b"\xff\xff")] == [3, 4]
@@ -196,7 +196,7 @@ def test_a_prefix_of_the_highest_bytes_is_found_to_the_end() -> None:
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_every_entry_may_be_deleted_while_walking(kept: Kept, committed: bool) -> None:
+def test_every_entry_may_be_deleted_while_walking(kept: CommittedStore, committed: bool) -> None:
     kept.store.put_all([(number, str(number)) for number in range(100)])
     if committed:
         kept.commit()
@@ -211,7 +211,7 @@ def test_every_entry_may_be_deleted_while_walking(kept: Kept, committed: bool) -
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_a_walk_sees_what_happens_to_the_entries_ahead_of_it(kept: Kept, committed: bool) -> None:
+def test_a_walk_sees_what_happens_to_the_entries_ahead_of_it(kept: CommittedStore, committed: bool) -> None:
     store = filled(kept, committed=committed)
     walk = store.all()
 
@@ -224,7 +224,7 @@ def test_a_walk_sees_what_happens_to_the_entries_ahead_of_it(kept: Kept, committ
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_a_walk_backwards_sees_what_happens_to_the_entries_ahead_of_it(kept: Kept, committed: bool) -> None:
+def test_a_walk_backwards_sees_what_happens_to_the_entries_ahead_of_it(kept: CommittedStore, committed: bool) -> None:
     store = filled(kept, committed=committed)
     walk = store.reverse_all()
 
@@ -236,7 +236,7 @@ def test_a_walk_backwards_sees_what_happens_to_the_entries_ahead_of_it(kept: Kep
     assert [first, *walk] == [(5, "five"), (2, "due"), (1, "one"), (0, "zero")]
 
 
-def test_puts_behind_a_walk_do_not_disturb_it(kept: Kept) -> None:
+def test_puts_behind_a_walk_do_not_disturb_it(kept: CommittedStore) -> None:
     store = filled(kept)
 
     walked = []
@@ -253,7 +253,7 @@ def test_puts_behind_a_walk_do_not_disturb_it(kept: Kept) -> None:
 
 
 def test_a_value_changed_after_the_put_is_not_changed_in_the_store() -> None:
-    store = Kept(Stores.key_value("lists", serdes.String, serdes.Json)).store
+    store = CommittedStore(Stores.key_value("lists", serdes.String, serdes.Json)).store
     mine = [1]
 
     store.put("a", mine)
@@ -263,7 +263,7 @@ def test_a_value_changed_after_the_put_is_not_changed_in_the_store() -> None:
 
 
 def test_a_value_changed_after_the_get_is_not_changed_in_the_store() -> None:
-    kept = Kept(Stores.key_value("lists", serdes.String, serdes.Json))
+    kept = CommittedStore(Stores.key_value("lists", serdes.String, serdes.Json))
     kept.store.put("a", [1])
 
     kept.store.get("a").append(2)
@@ -284,7 +284,7 @@ def test_a_value_changed_after_the_get_is_not_changed_in_the_store() -> None:
     ],
 )
 def test_a_value_reads_the_same_before_and_after_the_commit(serde: Serde[Any], value: Any) -> None:
-    kept = Kept(Stores.key_value("values", serdes.String, serde))
+    kept = CommittedStore(Stores.key_value("values", serdes.String, serde))
     kept.store.put("a", value)
     before = kept.store.get("a")
 
@@ -297,7 +297,7 @@ def test_a_value_reads_the_same_before_and_after_the_commit(serde: Serde[Any], v
 
 def test_a_value_whose_bytes_are_null_deletes() -> None:
     serde: Serde[str] = Serde(lambda text: None if text == "nothing" else text.encode(), bytes.decode)
-    kept = Kept(Stores.key_value("texts", serdes.String, serde))
+    kept = CommittedStore(Stores.key_value("texts", serdes.String, serde))
     kept.store.put_all([("a", "x"), ("b", "x"), ("a", "nothing")])
 
     assert list(kept.store.all()) == [("b", "x")]
@@ -321,7 +321,7 @@ def test_a_key_of_another_type_is_refused_with_the_stores_name(store: Any) -> No
 
 @pytest.mark.parametrize("key_serde", [serdes.Integer, serdes.String, serdes.Json], ids=repr)
 def test_a_key_cannot_be_none(key_serde: Serde[Any]) -> None:
-    store = Kept(Stores.key_value("numbers", key_serde, serdes.String)).store
+    store = CommittedStore(Stores.key_value("numbers", key_serde, serdes.String)).store
 
     refusals: list[Callable[[], Any]] = [
         lambda: store.get(None),
@@ -336,7 +336,7 @@ def test_a_key_cannot_be_none(key_serde: Serde[Any]) -> None:
 
 
 def test_a_value_that_does_not_fit_its_bytes_fails_the_commit_with_the_stores_name() -> None:
-    kept = Kept(Stores.key_value("longs", serdes.String, serdes.Long))
+    kept = CommittedStore(Stores.key_value("longs", serdes.String, serdes.Long))
     kept.store.put("a", 2**64)
 
     with pytest.raises(SerializationError, match=r"^store 'longs': "):
@@ -347,7 +347,7 @@ def test_a_value_that_does_not_fit_its_bytes_fails_the_commit_with_the_stores_na
 
 
 def test_a_timestamped_store_gives_and_takes_values_with_their_timestamp() -> None:
-    kept = Kept(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True))
+    kept = CommittedStore(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True))
 
     kept.store.put("a", ValueAndTimestamp(1, 10))
     assert kept.store.put_if_absent("a", ValueAndTimestamp(2, 20)) == ValueAndTimestamp(1, 10)
@@ -360,7 +360,7 @@ def test_a_timestamped_store_gives_and_takes_values_with_their_timestamp() -> No
 
 
 def test_a_timestamped_store_keeps_the_timestamp_before_the_values_bytes() -> None:
-    kept = Kept(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True))
+    kept = CommittedStore(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True))
     kept.store.put("a", ValueAndTimestamp(1, 10))
 
     assert kept.commit() == {"counts": {b"a": (10).to_bytes(8) + (1).to_bytes(8)}}
@@ -368,7 +368,7 @@ def test_a_timestamped_store_keeps_the_timestamp_before_the_values_bytes() -> No
 
 @pytest.mark.parametrize("value", [5, "ab", (1,), (1, "now"), [1, 2]], ids=repr)
 def test_a_timestamped_store_refuses_a_value_without_a_timestamp(value: Any) -> None:
-    store = Kept(Stores.key_value("counts", serdes.String, serdes.Json, timestamped=True)).store
+    store = CommittedStore(Stores.key_value("counts", serdes.String, serdes.Json, timestamped=True)).store
 
     with pytest.raises(SerializationError, match=r"^store 'counts': .*expected ValueAndTimestamp\(value, timestamp\)"):
         store.put("a", value)
@@ -377,7 +377,7 @@ def test_a_timestamped_store_refuses_a_value_without_a_timestamp(value: Any) -> 
 
 
 def test_a_timestamp_that_does_not_fit_its_bytes_fails_the_commit_with_the_stores_name() -> None:
-    kept = Kept(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True))
+    kept = CommittedStore(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True))
     kept.store.put("a", ValueAndTimestamp(1, 2**64))
 
     with pytest.raises(SerializationError, match=r"^store 'counts': a value cannot be serialized: "):
@@ -385,7 +385,7 @@ def test_a_timestamp_that_does_not_fit_its_bytes_fails_the_commit_with_the_store
 
 
 def test_mutable_values_with_timestamps_are_safe_from_changes_too() -> None:
-    store = Kept(Stores.key_value("lists", serdes.String, serdes.Json, timestamped=True)).store
+    store = CommittedStore(Stores.key_value("lists", serdes.String, serdes.Json, timestamped=True)).store
     store.put("a", ValueAndTimestamp([1], 10))
 
     store.get("a").value.append(2)
@@ -394,8 +394,8 @@ def test_mutable_values_with_timestamps_are_safe_from_changes_too() -> None:
 
 
 @pytest.mark.parametrize("row", [{"city": "Ulm"}, {"cities": ["Ulm"]}, ["Ulm"], "Ulm"], ids=repr)
-def test_a_key_that_is_looked_up_over_and_over_has_its_value_of_now(row: Any) -> None:
-    kept = Kept(Stores.key_value("rows", serdes.String, serdes.Json, timestamped=True))
+def test_a_key_that_is_looked_up_repeatedly_has_its_current_value(row: Any) -> None:
+    kept = CommittedStore(Stores.key_value("rows", serdes.String, serdes.Json, timestamped=True))
     kept.store.put("a", ValueAndTimestamp(row, 10))
     kept.commit()
 
@@ -415,7 +415,7 @@ def test_a_key_that_is_looked_up_over_and_over_has_its_value_of_now(row: Any) ->
 
 
 def test_a_look_up_by_a_key_of_another_type_is_refused_also_after_others() -> None:
-    store = Kept(Stores.key_value("rows", serdes.String, serdes.Json, timestamped=True)).store
+    store = CommittedStore(Stores.key_value("rows", serdes.String, serdes.Json, timestamped=True)).store
     store.put("a", ValueAndTimestamp({}, 10))
     assert [store.find("a"), store.find("a")] == [({}, 10), ({}, 10)]
 
@@ -427,7 +427,7 @@ def test_a_look_up_by_a_key_of_another_type_is_refused_also_after_others() -> No
 # -- commits ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_commit_returns_what_changed_and_nothing_else(kept: Kept) -> None:
+def test_a_commit_returns_what_changed_and_nothing_else(kept: CommittedStore) -> None:
     store = filled(kept)
     store.get(0)
     store.put(1, "uno")
@@ -445,7 +445,7 @@ def test_a_commit_returns_what_changed_and_nothing_else(kept: Kept) -> None:
     assert kept.commit() == {}
 
 
-def test_of_several_changes_of_a_key_the_last_is_committed_at_the_place_of_the_first(kept: Kept) -> None:
+def test_the_last_of_several_changes_is_committed_in_the_order_of_the_first(kept: CommittedStore) -> None:
     kept.store.put(2, "two")
     kept.store.put(1, "one")
     kept.store.put(2, "due")
@@ -455,7 +455,7 @@ def test_of_several_changes_of_a_key_the_last_is_committed_at_the_place_of_the_f
     assert list(changes.values()) == [b"due", b"one"]
 
 
-def test_a_deleted_key_is_gone_after_rebuild(kept: Kept) -> None:
+def test_a_deleted_key_is_gone_after_rebuild(kept: CommittedStore) -> None:
     store = filled(kept)
     store.delete(4)
     kept.commit()
@@ -466,7 +466,7 @@ def test_a_deleted_key_is_gone_after_rebuild(kept: Kept) -> None:
     assert [key for key, _ in store.all()] == [0, 1, 2, 5]
 
 
-def test_what_was_not_committed_is_lost_after_rebuild(kept: Kept) -> None:
+def test_uncommitted_changes_are_lost_after_a_rebuild(kept: CommittedStore) -> None:
     store = filled(kept)
     store.put(9, "nine")
     store.delete(0)
@@ -474,7 +474,7 @@ def test_what_was_not_committed_is_lost_after_rebuild(kept: Kept) -> None:
     assert [key for key, _ in kept.rebuild().all()] == [0, 1, 2, 4, 5]
 
 
-def test_the_number_of_entries_counts_puts_and_deletes_before_the_commit(kept: Kept) -> None:
+def test_the_number_of_entries_counts_puts_and_deletes_before_the_commit(kept: CommittedStore) -> None:
     assert kept.store.approximate_num_entries() == 0
 
     store = filled(kept)
@@ -493,7 +493,7 @@ def test_the_number_of_entries_counts_puts_and_deletes_before_the_commit(kept: K
 # -- cost -------------------------------------------------------------------------------------------------------------
 
 
-def test_no_operation_on_a_key_looks_at_the_rest_of_the_store(kept: Kept) -> None:
+def test_no_operation_on_a_key_looks_at_the_rest_of_the_store(kept: CommittedStore) -> None:
     kept.store.put_all([(number, str(number)) for number in range(2000)])
     kept.commit()
     store, before = kept.store, kept.touched
@@ -509,7 +509,7 @@ def test_no_operation_on_a_key_looks_at_the_rest_of_the_store(kept: Kept) -> Non
     assert kept.touched - before <= 20
 
 
-def test_a_range_looks_at_its_own_entries_only(kept: Kept) -> None:
+def test_a_range_looks_at_its_own_entries_only(kept: CommittedStore) -> None:
     kept.store.put_all([(number, str(number)) for number in range(2000)])
     kept.commit()
     store, before = kept.store, kept.touched
@@ -548,7 +548,7 @@ OPERATIONS = st.lists(
 @settings(deadline=None)
 @given(OPERATIONS, st.booleans())
 def test_any_operations_give_what_a_sorted_dict_gives(operations: list[tuple[Any, ...]], mutable: bool) -> None:
-    kept = Kept(Stores.key_value("any", serdes.Integer, serdes.Json if mutable else serdes.String))
+    kept = CommittedStore(Stores.key_value("any", serdes.Integer, serdes.Json if mutable else serdes.String))
     model: dict[int, str] = {}
     committed: dict[int, str] = {}
 

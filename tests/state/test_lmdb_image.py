@@ -1,4 +1,4 @@
-"""The image on the disk: it holds what the one in memory would, and processes share it."""
+"""The image on the disk, which processes share (`state.lmdb_image`, `state.lmdb_table`)."""
 
 import multiprocessing
 import os
@@ -30,7 +30,7 @@ changes = st.dictionaries(keys, st.none() | values, max_size=12)
 
 
 def turned(key: bytes) -> bytes:
-    """Give long keys with the same beginning positions with the same beginning."""
+    """Give long keys with the same beginning time keys with the same beginning."""
     return key[1:] + key[:1]
 
 
@@ -51,8 +51,8 @@ def numbered(count: int, value: bytes = b"x") -> Changes:
     return {b"%06d" % number: value for number in range(count)}
 
 
-def by_position(space: Space) -> list[bytes]:
-    return [key for key, _ in space.iterate_by_position(b"", b"\xff" * 6000)]
+def by_time(space: Space) -> list[bytes]:
+    return [key for key, _ in space.iterate_by_time(b"", b"\xff" * 6000)]
 
 
 def check_the_same(space: Space, expected: Space, low: bytes | None, high: bytes | None) -> None:
@@ -65,12 +65,12 @@ def check_the_same(space: Space, expected: Space, low: bytes | None, high: bytes
     for reverse in (False, True):
         assert list(space.iterate(low, high, reverse=reverse)) == list(expected.iterate(low, high, reverse=reverse))
     first, last = low or b"", high or b"\xff" * 600
-    assert list(space.iterate_by_position(first, last)) == list(expected.iterate_by_position(first, last))
+    assert list(space.iterate_by_time(first, last)) == list(expected.iterate_by_time(first, last))
 
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(st.booleans(), changes), max_size=4), st.none() | keys, st.none() | keys)
-def test_it_holds_what_the_image_in_memory_would(
+def test_it_holds_the_same_as_the_image_in_memory(
     batches: list[tuple[bool, Changes]], low: bytes | None, high: bytes | None
 ) -> None:
     expected = MemoryImage().space("s", turned)
@@ -110,7 +110,7 @@ def test_it_is_an_image_for_stores(image: LmdbImage) -> None:
     overlay.live.clear()
     image.update({"s": committed})
     assert overlay.get(b"a") == b"1"
-    assert list(overlay.iterate_by_position(b"", b"b")) == [(b"a", b"1")]
+    assert list(overlay.iterate_by_time(b"", b"b")) == [(b"a", b"1")]
 
 
 def test_spaces_and_meta_change_at_once_or_not_at_all(image: LmdbImage) -> None:
@@ -127,7 +127,7 @@ def test_spaces_and_meta_change_at_once_or_not_at_all(image: LmdbImage) -> None:
     assert image.meta(b"version") is None
 
 
-def test_names_of_spaces_do_not_come_upon_each_other(image: LmdbImage) -> None:
+def test_names_of_spaces_do_not_collide(image: LmdbImage) -> None:
     image.space("s", turned)
     names = ["s", "s/position", "position/s", "data/s", "meta", "marks", ""]
 
@@ -138,9 +138,7 @@ def test_names_of_spaces_do_not_come_upon_each_other(image: LmdbImage) -> None:
     assert dict(image.entries()) == {name: [(b"k", name.encode())] for name in names}
 
 
-def test_more_stores_than_a_task_can_have_are_an_error_that_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_stores_in_a_task_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lmdb_table, "_MAX_DATABASES", 5)
     with LmdbImage(tmp_path / "image") as image:
         image.space("one")
@@ -149,29 +147,29 @@ def test_more_stores_than_a_task_can_have_are_an_error_that_says_so(
             image.space("three", turned)
 
 
-def test_it_is_there_again_when_opened_again(tmp_path: Path) -> None:
+def test_entries_are_there_after_reopening(tmp_path: Path) -> None:
     with LmdbImage(tmp_path) as image:
         image.space("s", turned)
         image.update({"s": {b"1b": b"x", b"2a": b"y"}}, {b"version": b"1"})
 
     with LmdbImage(tmp_path) as image:
         assert image.meta(b"version") == b"1"
-        assert by_position(image.space("s", turned)) == [b"2a", b"1b"]
+        assert by_time(image.space("s", turned)) == [b"2a", b"1b"]
         assert image.space("s").between(None, None) == [(b"1b", b"x"), (b"2a", b"y")]
 
 
-def test_a_second_order_is_built_when_its_position_becomes_known(image: LmdbImage) -> None:
+def test_the_time_order_is_built_when_its_time_key_becomes_known(image: LmdbImage) -> None:
     image.update({"s": {b"1b": b"x", b"2a": b"y"}})
     before = image.space("s")
 
     space = image.space("s", turned)
 
-    assert by_position(space) == [b"2a", b"1b"]
+    assert by_time(space) == [b"2a", b"1b"]
     assert image.space("s") is image.space("s", turned) is space
     assert before.get(b"2a") == b"y"
 
 
-def test_a_second_order_is_not_built_again_while_it_is_kept(tmp_path: Path) -> None:
+def test_the_time_order_is_not_built_again_while_it_is_kept(tmp_path: Path) -> None:
     asked = []
 
     def noted(key: bytes) -> bytes:
@@ -199,7 +197,7 @@ def test_long_keys_with_the_same_beginning_come_and_go(image: LmdbImage) -> None
     assert space.between(None, None) == [(b"a", b"z"), (beginning, b"x"), (beginning + b"1", b"new")]
 
     image.update({"s": {beginning: None, beginning + b"1": None, b"b" * 600: None}})
-    assert (len(space), space.between(None, None), by_position(space)) == (1, [(b"a", b"z")], [b"a"])
+    assert (len(space), space.between(None, None), by_time(space)) == (1, [(b"a", b"z")], [b"a"])
 
 
 def test_the_map_grows(image: LmdbImage) -> None:
@@ -208,7 +206,7 @@ def test_the_map_grows(image: LmdbImage) -> None:
         image.update({"s": {b"%d" % number: bytes([number]) * (1 << 20) for number in range(start, start + 20)}})
 
     space = image.space("s", turned)
-    assert len(space) == len(by_position(space)) == 60
+    assert len(space) == len(by_time(space)) == 60
     assert space.get(b"59") == b"\x3b" * (1 << 20)
     assert 60 << 20 < image.total_bytes() < 70 << 20
 
@@ -237,11 +235,11 @@ def test_an_image_may_change_during_a_walk(image: LmdbImage, reverse: bool) -> N
     assert walked == sorted(numbered(5_000), reverse=reverse)
 
 
-def test_a_walk_by_position_skips_what_is_deleted_meanwhile(image: LmdbImage) -> None:
+def test_a_walk_by_time_skips_what_is_deleted_meanwhile(image: LmdbImage) -> None:
     space = image.space("s", turned)
     image.update({"s": numbered(3_000)})
 
-    walk = space.iterate_by_position(b"", b"\xff")
+    walk = space.iterate_by_time(b"", b"\xff")
     first, _ = next(walk)
     image.update({"s": dict.fromkeys(set(numbered(3_000)) - {first, b"002999"})})
 
@@ -254,9 +252,9 @@ def test_clear_leaves_nothing(image: LmdbImage) -> None:
 
     image.clear()
 
-    assert (list(image.entries()), len(space), by_position(space), image.meta(b"m")) == ([], 0, [], None)
+    assert (list(image.entries()), len(space), by_time(space), image.meta(b"m")) == ([], 0, [], None)
     image.update({"s": {b"1b": b"x"}})
-    assert (len(space), by_position(space)) == (1, [b"1b"])
+    assert (len(space), by_time(space)) == (1, [b"1b"])
 
 
 def test_a_destroyed_image_is_gone(image: LmdbImage) -> None:
@@ -281,10 +279,10 @@ def test_a_closed_image_cannot_be_read(image: LmdbImage) -> None:
 def write_many(path: Path, batches: int) -> None:
     """Write batches that are one state each, and together more than the first map holds."""
     with LmdbImage(path) as image:
-        image.space("by-position", turned)
+        image.space("by-time", turned)
         for batch in range(1, batches + 1):
             mine = numbered(100, b"%d " % batch + b"x" * 3_000) | {b"batch-%d" % batch: b"x" * (1 << 20)}
-            image.update({"plain": mine, "by-position": mine}, {b"batch": b"%d" % batch})
+            image.update({"plain": mine, "by-time": mine}, {b"batch": b"%d" % batch})
 
 
 def write_many_times(path: Path, times: int) -> None:
@@ -294,7 +292,7 @@ def write_many_times(path: Path, times: int) -> None:
             image.update({"plain": {b"k": b"%d" % number + b"x" * (1 << 20)}})
 
 
-def write_without_position(path: Path, *keys: bytes) -> None:
+def write_without_time_key(path: Path, *keys: bytes) -> None:
     with LmdbImage(path) as image:
         image.update({"s": dict.fromkeys(keys, b"new"), "made elsewhere": {b"k": b"1"}})
 
@@ -314,7 +312,7 @@ def die_during_an_update(path: Path) -> None:
 def test_another_process_writes_and_grows_the_map_while_this_one_reads(
     image: LmdbImage, other: ProcessPoolExecutor
 ) -> None:
-    plain, ordered = image.space("plain"), image.space("by-position", turned)
+    plain, ordered = image.space("plain"), image.space("by-time", turned)
     writer = other.submit(write_many, image.path, 30)
     written = False
     while not written:
@@ -324,7 +322,7 @@ def test_another_process_writes_and_grows_the_map_while_this_one_reads(
         for space in (plain, ordered):
             assert len(space) == (100 + batch if batch else 0)
             assert {value.split()[0] for _, value in space.between(b"0", b"9")} <= {b"%d" % batch}
-        assert by_position(ordered) == sorted((key for key, _ in plain.iterate(None, None)), key=turned)
+        assert by_time(ordered) == sorted((key for key, _ in plain.iterate(None, None)), key=turned)
     writer.result()
 
     assert batch == 30
@@ -352,9 +350,7 @@ def test_a_write_finds_the_map_that_another_process_has_grown(image: LmdbImage, 
     assert image.meta(b"batch") == b"20"
 
 
-def test_one_that_rests_does_not_keep_what_others_have_written_over(
-    image: LmdbImage, other: ProcessPoolExecutor
-) -> None:
+def test_a_resting_image_does_not_keep_old_pages(image: LmdbImage, other: ProcessPoolExecutor) -> None:
     space = image.space("plain")
     image.rest()
 
@@ -367,11 +363,11 @@ def test_one_that_rests_does_not_keep_what_others_have_written_over(
     assert space.get(b"k") == b"99" + b"x" * (1 << 20)
 
 
-def test_what_is_read_is_one_state_until_a_refresh(image: LmdbImage, other: ProcessPoolExecutor) -> None:
+def test_reads_see_one_state_until_a_refresh(image: LmdbImage, other: ProcessPoolExecutor) -> None:
     space = image.space("s")
     image.update({"s": {b"1b": b"x", b"2a": b"y"}})
 
-    other.submit(write_without_position, image.path, b"3c").result()
+    other.submit(write_without_time_key, image.path, b"3c").result()
 
     assert list(image.entries()) == [("s", [(b"1b", b"x"), (b"2a", b"y")])]
     image.refresh()
@@ -379,22 +375,22 @@ def test_what_is_read_is_one_state_until_a_refresh(image: LmdbImage, other: Proc
     assert dict(image.entries())["made elsewhere"] == [(b"k", b"1")]
 
 
-def test_a_second_order_is_right_whoever_wrote_last(image: LmdbImage, other: ProcessPoolExecutor) -> None:
+def test_the_time_order_is_right_after_a_write_by_any_process(image: LmdbImage, other: ProcessPoolExecutor) -> None:
     space = image.space("s", turned)
     image.update({"s": {b"1b": b"x", b"2a": b"y"}})
 
-    other.submit(write_without_position, image.path, b"3c", b"0d").result()
-    assert by_position(space) == [b"2a", b"1b"]
+    other.submit(write_without_time_key, image.path, b"3c", b"0d").result()
+    assert by_time(space) == [b"2a", b"1b"]
     image.refresh()
-    assert by_position(space) == [b"2a", b"1b", b"3c", b"0d"]
+    assert by_time(space) == [b"2a", b"1b", b"3c", b"0d"]
 
-    other.submit(write_without_position, image.path, b"4a").result()
+    other.submit(write_without_time_key, image.path, b"4a").result()
     image.total_bytes()  # opens the space that was made elsewhere, and so goes on to the latest state
-    assert by_position(space) == [b"2a", b"4a", b"1b", b"3c", b"0d"]
+    assert by_time(space) == [b"2a", b"4a", b"1b", b"3c", b"0d"]
 
-    other.submit(write_without_position, image.path, b"5a").result()
+    other.submit(write_without_time_key, image.path, b"5a").result()
     image.update({"s": {b"6a": b"z", b"2a": None}})
-    assert by_position(space) == [b"4a", b"5a", b"6a", b"1b", b"3c", b"0d"]
+    assert by_time(space) == [b"4a", b"5a", b"6a", b"1b", b"3c", b"0d"]
 
 
 def test_a_process_that_dies_during_an_update_leaves_nothing_of_it(image: LmdbImage) -> None:

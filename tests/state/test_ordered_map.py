@@ -1,4 +1,4 @@
-"""The dict that puts its keys in order when a range is asked for."""
+"""The dict that sorts its keys when a range is asked for."""
 
 from typing import Any
 
@@ -28,16 +28,16 @@ def test_keys_come_in_the_order_of_their_bytes() -> None:
     assert ordered.between(b"a", b"b") == [b"a", b"aa", b"b"]
 
 
-def test_keys_come_in_the_order_of_their_position_too() -> None:
+def test_keys_come_in_the_order_of_time_too() -> None:
     ordered = filled(b"1b", b"2a", b"3c", b"1a")
 
-    assert list(ordered.iterate_by_position(b"a", b"b\xff")) == [b"1a", b"2a", b"1b"]
+    assert list(ordered.iterate_by_time(b"a", b"b\xff")) == [b"1a", b"2a", b"1b"]
 
 
 def test_keys_put_and_deleted_after_the_first_range_are_in_order_too() -> None:
     ordered = filled(b"1b", b"2a")
     list(ordered.iterate(None, None))
-    list(ordered.iterate_by_position(b"", b"\xff"))
+    list(ordered.iterate_by_time(b"", b"\xff"))
 
     ordered.update({b"0c": 0})
     ordered.update({b"2a": 9})
@@ -45,7 +45,7 @@ def test_keys_put_and_deleted_after_the_first_range_are_in_order_too() -> None:
     ordered.update({b"unknown": None})
 
     assert list(ordered.iterate(None, None)) == [b"0c", b"2a"]
-    assert list(ordered.iterate_by_position(b"", b"\xff")) == [b"2a", b"0c"]
+    assert list(ordered.iterate_by_time(b"", b"\xff")) == [b"2a", b"0c"]
     assert ordered.data == {b"2a": 9, b"0c": 0}
 
 
@@ -92,7 +92,7 @@ def test_any_puts_and_deletes_give_what_sorting_gives(
             model.pop(key, None)
         if ask:
             assert ordered.between(low, high) == sorted(key for key in model if low <= key <= high)
-            by_position = sorted((key for key in model if low <= key[::-1] <= high), key=backwards)
-            assert list(ordered.iterate_by_position(low, high)) == by_position
+            by_time = sorted((key for key in model if low <= key[::-1] <= high), key=backwards)
+            assert list(ordered.iterate_by_time(low, high)) == by_time
     assert ordered.data == model
     assert list(ordered.iterate(None, None, reverse=True)) == sorted(model, reverse=True)

@@ -1,4 +1,4 @@
-"""The changes since the last commit, over what the image holds."""
+"""The changes since the last commit, on top of the image."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headrace.state.image import Changes, MemoryImage
 from headrace.state.overlay import Overlay
-from tests.state.keeping import CountingSpace
+from tests.state.committed_store import CountingSpace
 
 
 def backwards(key: bytes) -> bytes:
@@ -32,7 +32,7 @@ def test_a_key_is_read_from_the_image_once() -> None:
     assert space.touched == 2
 
 
-def test_what_the_image_does_not_have_is_not_remembered() -> None:
+def test_a_missing_key_is_not_remembered() -> None:
     overlay, _ = laid_over({})
 
     assert overlay.get(b"a") is None
@@ -69,7 +69,7 @@ def test_a_commit_leaves_nothing_behind() -> None:
     assert list(overlay.iterate(None, None)) == [(b"a", 10)]
 
 
-def test_what_was_only_read_is_not_committed() -> None:
+def test_entries_that_were_only_read_are_not_committed() -> None:
     overlay, _ = laid_over({b"a": 1})
     overlay.get(b"a")
     overlay.get(b"b")
@@ -128,7 +128,7 @@ def test_a_commit_that_cannot_encode_changes_nothing() -> None:
     assert overlay.get(b"a") == 2
 
 
-def test_what_has_expired_is_deleted_whether_committed_or_not() -> None:
+def test_expired_entries_are_deleted_whether_committed_or_not() -> None:
     overlay, space = laid_over({b"a1": 1, b"a3": 3, b"b5": 5})
     overlay.put(b"c2", 2)
     overlay.put(b"c4", 4)
@@ -206,7 +206,7 @@ OPERATIONS = st.lists(
         st.tuples(st.just("delete"), KEYS),
         st.tuples(st.just("get"), KEYS),
         st.tuples(st.just("iterate"), KEYS, KEYS),
-        st.tuples(st.just("by position"), KEYS, KEYS),
+        st.tuples(st.just("by time"), KEYS, KEYS),
         st.tuples(st.just("between"), st.sampled_from([b"", b"a", b"ab"])),
         st.tuples(st.just("commit")),
     ),
@@ -233,10 +233,10 @@ def test_any_operations_give_what_a_sorted_dict_gives(operations: list[tuple[Any
                 expected = sorted(entry for entry in model.items() if low <= entry[0] <= high)
                 assert list(overlay.iterate(low, high)) == expected
                 assert list(overlay.iterate(low, high, reverse=True)) == expected[::-1]
-            case "by position", low, high:
+            case "by time", low, high:
                 expected = [entry for entry in model.items() if low <= backwards(entry[0]) <= high]
                 expected.sort(key=lambda entry: backwards(entry[0]))
-                assert list(overlay.iterate_by_position(low, high)) == expected
+                assert list(overlay.iterate_by_time(low, high)) == expected
             case "between", group:
                 expected = sorted(entry for entry in model.items() if entry[0][:-1] == group)
                 assert overlay.between(group, group + b"1", group + b"3") == expected

@@ -7,26 +7,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace import SerializationError, Stores, Window, Windowed, serdes
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 RETENTION = 10_000
 FOREVER = 2**63 - 1
 
 
 @pytest.fixture
-def kept() -> Kept:
+def kept() -> CommittedStore:
     return kept_sessions()
 
 
-def kept_sessions(**options: Any) -> Kept:
-    return Kept(Stores.session("sessions", serdes.String, serdes.Long, **({"retention": RETENTION} | options)))
+def kept_sessions(**options: Any) -> CommittedStore:
+    return CommittedStore(
+        Stores.session("sessions", serdes.String, serdes.Long, **({"retention": RETENTION} | options))
+    )
 
 
 def session(key: Any, start: int, end: int) -> Windowed[Any]:
     return Windowed(key, Window(start, end))
 
 
-def put(kept: Kept, *sessions: tuple[Windowed[Any], Any], committed: bool = False) -> Any:
+def put(kept: CommittedStore, *sessions: tuple[Windowed[Any], Any], committed: bool = False) -> Any:
     for place, value in sessions:
         kept.store.put(place, value)
     if committed:
@@ -42,7 +44,7 @@ def values(entries: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_sessions_are_found_by_where_they_end_and_start(kept: Kept, committed: bool) -> None:
+def test_sessions_are_found_by_their_end_and_start(kept: CommittedStore, committed: bool) -> None:
     first, second = (session("a", 10, 10), 1), (session("a", 500, 1000), 2)
     third, fourth = (session("a", 1500, 2000), 3), (session("a", 2500, 3000), 4)
     store = put(kept, first, second, third, fourth, committed=committed)
@@ -54,21 +56,21 @@ def test_sessions_are_found_by_where_they_end_and_start(kept: Kept, committed: b
     assert list(store.find_sessions("b", 0, FOREVER)) == []
 
 
-def test_the_sessions_that_a_new_one_would_merge_are_found(kept: Kept) -> None:
+def test_the_sessions_that_a_new_one_would_merge_are_found(kept: CommittedStore) -> None:
     sessions = [(session("a", start, start + 100), number) for number, start in enumerate(range(0, 500, 101))]
     store = put(kept, *sessions)
 
     assert values(store.find_sessions("a", 150, 300)) == [1, 2]
 
 
-def test_the_earliest_end_may_be_before_all_time(kept: Kept) -> None:
+def test_the_earliest_end_may_be_before_all_time(kept: CommittedStore) -> None:
     store = put(kept, (session("a", 0, 0), 1), (session("a", 1000, 1000), 2))
 
     assert values(store.find_sessions("a", -1, 1000)) == [1, 2]
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_fetch_gives_a_keys_sessions_by_end(kept: Kept, committed: bool) -> None:
+def test_fetch_gives_a_keys_sessions_by_end(kept: CommittedStore, committed: bool) -> None:
     sessions = [(session("a", time, time), time) for time in (0, 10, 100, 1000)]
     store = put(kept, *reversed(sessions), (session("aa", 0, 0), 5), committed=committed)
 
@@ -94,7 +96,7 @@ def test_sessions_of_keys_that_begin_with_each_other_are_kept_apart() -> None:
 
 
 def test_binary_keys_that_begin_with_each_other_are_kept_apart() -> None:
-    kept = Kept(Stores.session("sessions", serdes.Bytes, serdes.Long, retention=RETENTION))
+    kept = CommittedStore(Stores.session("sessions", serdes.Bytes, serdes.Long, retention=RETENTION))
     for number in range(1, 10):
         kept.store.put(session(b"\0" * (1 + (number - 1) % 3), number, 100), number)
 
@@ -105,7 +107,7 @@ def test_binary_keys_that_begin_with_each_other_are_kept_apart() -> None:
         kept.commit()
 
 
-def test_one_session_is_fetched_by_its_start_and_end(kept: Kept) -> None:
+def test_one_session_is_fetched_by_its_start_and_end(kept: CommittedStore) -> None:
     store = put(
         kept,
         (session("a", 0, 4), 1),
@@ -119,7 +121,7 @@ def test_one_session_is_fetched_by_its_start_and_end(kept: Kept) -> None:
     assert store.fetch_session("aa", 0, 5) is None
 
 
-def test_all_gives_every_session_by_key_end_and_start(kept: Kept) -> None:
+def test_all_gives_every_session_by_key_end_and_start(kept: CommittedStore) -> None:
     sessions = [(session("a", 3, 5), 1), (session("a", 0, 9), 2), (session("a", 2, 9), 3), (session("b", 1, 1), 4)]
     store = put(kept, *reversed(sessions))
 
@@ -133,7 +135,7 @@ def test_all_gives_every_session_by_key_end_and_start(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("by", ["remove", "none"])
-def test_a_removed_session_is_gone(kept: Kept, by: str) -> None:
+def test_a_removed_session_is_gone(kept: CommittedStore, by: str) -> None:
     store = put(kept, (session("a", 0, 1000), 1), (session("a", 1500, 2500), 2), committed=True)
 
     if by == "remove":
@@ -147,13 +149,13 @@ def test_a_removed_session_is_gone(kept: Kept, by: str) -> None:
     assert values(kept.rebuild().all()) == [2]
 
 
-def test_removing_what_is_not_there_does_nothing(kept: Kept) -> None:
+def test_removing_a_missing_session_does_nothing(kept: CommittedStore) -> None:
     kept.store.remove(session("a", 0, 1000))
 
     assert list(kept.store.all()) == []
 
 
-def test_sessions_may_be_removed_while_walking(kept: Kept) -> None:
+def test_sessions_may_be_removed_while_walking(kept: CommittedStore) -> None:
     store = put(kept, *((session("a", time, time), time) for time in range(50)), committed=True)
 
     for place, _ in store.fetch("a"):
@@ -165,7 +167,7 @@ def test_sessions_may_be_removed_while_walking(kept: Kept) -> None:
 # -- retention --------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_that_ended_the_retention_before_the_latest_is_gone(kept: Kept) -> None:
+def test_a_session_that_ended_the_retention_before_the_latest_is_gone(kept: CommittedStore) -> None:
     store = put(
         kept,
         (session("a", 0, 10), 1),
@@ -178,13 +180,13 @@ def test_a_session_that_ended_the_retention_before_the_latest_is_gone(kept: Kept
     assert values(store.all()) == [2, 3]
 
 
-def test_the_end_decides_not_the_start(kept: Kept) -> None:
+def test_the_end_decides_not_the_start(kept: CommittedStore) -> None:
     store = put(kept, (session("a", 0, 2 * RETENTION), 1), (session("b", 0, 2 * RETENTION + 5), 2))
 
     assert values(store.all()) == [1, 2]
 
 
-def test_expired_sessions_are_found_neither_by_key_nor_by_time(kept: Kept) -> None:
+def test_expired_sessions_are_found_neither_by_key_nor_by_time(kept: CommittedStore) -> None:
     now = 1_000 * RETENTION
     store = put(
         kept,
@@ -200,7 +202,7 @@ def test_expired_sessions_are_found_neither_by_key_nor_by_time(kept: Kept) -> No
     assert values(store.all()) == [2, 4, 3]
 
 
-def test_a_put_that_is_too_old_is_dropped(kept: Kept) -> None:
+def test_a_put_that_is_too_old_is_dropped(kept: CommittedStore) -> None:
     store = put(kept, (session("a", 0, 2 * RETENTION), 1), (session("b", 0, 0), 2), (session("c", 0, RETENTION), 3))
 
     assert values(store.all()) == [1]
@@ -208,7 +210,7 @@ def test_a_put_that_is_too_old_is_dropped(kept: Kept) -> None:
     assert list(kept.entries()["sessions"].values()) == [(1).to_bytes(8)]
 
 
-def test_what_has_expired_is_deleted_by_a_commit(kept: Kept) -> None:
+def test_a_commit_deletes_expired_entries(kept: CommittedStore) -> None:
     put(kept, (session("a", 0, 10), 1), (session("a", 0, 20), 2), committed=True)
     put(kept, (session("a", 0, RETENTION + 10), 3), committed=True)
 
@@ -216,7 +218,7 @@ def test_what_has_expired_is_deleted_by_a_commit(kept: Kept) -> None:
     assert values(kept.rebuild().all()) == [2, 3]
 
 
-def test_the_retention_goes_on_after_a_rebuild(kept: Kept) -> None:
+def test_the_retention_goes_on_after_a_rebuild(kept: CommittedStore) -> None:
     put(kept, (session("a", 0, RETENTION + 10), 1), committed=True)
 
     store = kept.rebuild()
@@ -238,7 +240,7 @@ def test_a_store_for_emission_keeps_the_oldest_for_the_walk_by_time_only() -> No
     assert [end for _, _, end, _ in store.scan_by_time(0, FOREVER)] == [10, RETENTION + 10]
 
 
-def test_the_walk_by_time_goes_by_end_then_start_then_key(kept: Kept) -> None:
+def test_the_walk_by_time_goes_by_end_then_start_then_key(kept: CommittedStore) -> None:
     store = put(
         kept, (session("b", 1, 5), 1), (session("a", 1, 5), 2), (session("c", 0, 5), 3), (session("d", 4, 4), 4)
     )
@@ -256,8 +258,8 @@ def test_the_walk_by_time_goes_by_end_then_start_then_key(kept: Kept) -> None:
 # -- values and keys --------------------------------------------------------------------------------------------------
 
 
-def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
-    kept = Kept(Stores.session("sessions", serdes.String, serdes.Json, retention=10))
+def test_mutable_values_cannot_be_changed_in_the_store() -> None:
+    kept = CommittedStore(Stores.session("sessions", serdes.String, serdes.Json, retention=10))
     mine = [1]
     kept.store.put(session("a", 0, 5), mine)
 
@@ -269,7 +271,7 @@ def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
     assert kept.store.fetch_session("a", 0, 5) == [1]
 
 
-def test_wrong_types_are_refused_with_the_stores_name(kept: Kept) -> None:
+def test_wrong_types_are_refused_with_the_stores_name(kept: CommittedStore) -> None:
     with pytest.raises(SerializationError, match=r"^store 'sessions': .*expected int, got str"):
         kept.store.put(session("a", 0, 1), "one")
     with pytest.raises(SerializationError, match=r"^store 'sessions': .*expected str, got int"):
@@ -281,7 +283,7 @@ def test_wrong_types_are_refused_with_the_stores_name(kept: Kept) -> None:
 # -- commits ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_commit_returns_what_changed_by_key_end_and_start(kept: Kept) -> None:
+def test_a_commit_returns_what_changed_by_key_end_and_start(kept: CommittedStore) -> None:
     put(kept, (session("a", 1, 5), 1), (session("b", 1, 6), 2), committed=True)
     kept.store.remove(session("a", 1, 5))
     list(kept.store.fetch("b"))

@@ -1,4 +1,4 @@
-"""Small values that survive a commit beside the stores."""
+"""The few values that a task keeps beside its stores."""
 
 from headrace.state.small_state import SmallState
 
@@ -7,7 +7,7 @@ def test_a_cell_begins_with_its_default() -> None:
     assert SmallState().cell("count/stream_time", -1) == [-1]
 
 
-def test_everybody_who_asks_for_a_name_gets_the_same_cell() -> None:
+def test_a_name_always_gives_the_same_cell() -> None:
     cells = SmallState()
 
     cells.cell("time", -1)[0] = 7
@@ -15,7 +15,7 @@ def test_everybody_who_asks_for_a_name_gets_the_same_cell() -> None:
     assert cells.cell("time", -1) == [7]
 
 
-def test_values_give_back_the_cells_of_the_one_before() -> None:
+def test_values_restore_the_cells() -> None:
     before = SmallState()
     before.cell("time", -1)[0] = 7
     before.cell("sequence", 0)
@@ -26,7 +26,7 @@ def test_values_give_back_the_cells_of_the_one_before() -> None:
     assert after.cell("sequence", 5) == [0]
 
 
-def test_restored_values_that_nobody_asked_for_yet_are_kept() -> None:
+def test_restored_values_without_a_cell_are_kept() -> None:
     cells = SmallState({"time": 7, "later": 9})
     cells.cell("time", -1)[0] = 8
 
@@ -42,7 +42,7 @@ def test_values_are_a_copy() -> None:
     assert values == {"time": 7}
 
 
-def test_who_has_a_cell_that_was_renewed_can_no_longer_change_it() -> None:
+def test_the_old_cell_no_longer_changes_the_state_after_renew() -> None:
     cells = SmallState({"due": 7})
     before = cells.cell("due", 0)
 

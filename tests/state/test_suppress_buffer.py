@@ -9,30 +9,32 @@ from hypothesis import strategies as st
 from headrace import SerializationError, serdes
 from headrace.serdes import Serde
 from headrace.state.builders import suppress_buffer
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 NEVER = 2**63 - 1
 
 
-def kept_buffer(value_serde: Serde[Any] = serdes.Long, *, count_bytes: bool = False) -> Kept:
-    return Kept(suppress_buffer("buffer", serdes.String, value_serde, count_bytes=count_bytes))
+def kept_buffer(value_serde: Serde[Any] = serdes.Long, *, count_bytes: bool = False) -> CommittedStore:
+    return CommittedStore(suppress_buffer("buffer", serdes.String, value_serde, count_bytes=count_bytes))
 
 
 @pytest.fixture
-def kept() -> Kept:
+def kept() -> CommittedStore:
     return kept_buffer()
 
 
-def put(kept: Kept, due: int, key: str, new: Any, old: Any = None, timestamp: int = 0, **options: Any) -> None:
+def put(
+    kept: CommittedStore, due: int, key: str, new: Any, old: Any = None, timestamp: int = 0, **options: Any
+) -> None:
     kept.store.put(due, key, new, old, timestamp, options.get("headers", []), options.get("topic", "in"))
 
 
-def take(kept: Kept, until: int = NEVER) -> list[tuple[str, Any]]:
+def take(kept: CommittedStore, until: int = NEVER) -> list[tuple[str, Any]]:
     taken = kept.store.take_while(lambda: kept.store.next_due <= until and kept.store.records > 0)
     return [(key, new) for key, new, _, _ in taken]
 
 
-def test_entries_come_out_in_the_order_in_which_they_fall_due_then_of_their_keys(kept: Kept) -> None:
+def test_entries_come_by_due_time_then_by_key(kept: CommittedStore) -> None:
     for due, key in [(20, "c"), (10, "b"), (10, "a"), (30, "d")]:
         put(kept, due, key, due)
 
@@ -42,7 +44,7 @@ def test_entries_come_out_in_the_order_in_which_they_fall_due_then_of_their_keys
     assert kept.store.records == 0
 
 
-def test_no_more_are_taken_than_wanted(kept: Kept) -> None:
+def test_no_more_are_taken_than_wanted(kept: CommittedStore) -> None:
     for due in (10, 20, 30):
         put(kept, due, str(due), due)
 
@@ -52,7 +54,7 @@ def test_no_more_are_taken_than_wanted(kept: Kept) -> None:
     assert take(kept, until=29) == []
 
 
-def test_a_later_update_replaces_the_value_and_keeps_the_place(kept: Kept) -> None:
+def test_a_later_update_replaces_the_value_and_keeps_the_due_time(kept: CommittedStore) -> None:
     put(kept, 10, "a", 1, timestamp=10)
     put(kept, 11, "b", 2, timestamp=11)
     put(kept, 12, "a", 3, old=1, timestamp=12, headers=[("h", b"1")])
@@ -63,7 +65,7 @@ def test_a_later_update_replaces_the_value_and_keeps_the_place(kept: Kept) -> No
     assert (entry.timestamp, entry.headers, entry.topic) == (12, [("h", b"1")], "in")
 
 
-def test_a_delete_waits_too(kept: Kept) -> None:
+def test_a_delete_waits_too(kept: CommittedStore) -> None:
     put(kept, 10, "a", None, old=5)
 
     assert [(key, new, old) for key, new, old, _ in kept.store.take_while(lambda: kept.store.records > 0)] == [
@@ -71,7 +73,7 @@ def test_a_delete_waits_too(kept: Kept) -> None:
     ]
 
 
-def test_the_value_before_the_first_waiting_update_can_be_asked_for(kept: Kept) -> None:
+def test_the_value_before_the_first_waiting_update_is_known(kept: CommittedStore) -> None:
     put(kept, 10, "a", 2, old=1)
     put(kept, 11, "a", 3, old=2)
     put(kept, 11, "new", 3)
@@ -83,7 +85,7 @@ def test_the_value_before_the_first_waiting_update_can_be_asked_for(kept: Kept) 
     assert kept.store.prior_value("a") is None
 
 
-def test_a_key_that_was_taken_may_wait_again_and_earlier(kept: Kept) -> None:
+def test_a_key_that_was_taken_may_wait_again_and_earlier(kept: CommittedStore) -> None:
     put(kept, 20, "a", 1)
     take(kept)
     put(kept, 5, "a", 2)
@@ -92,7 +94,7 @@ def test_a_key_that_was_taken_may_wait_again_and_earlier(kept: Kept) -> None:
     assert take(kept) == [("a", 2)]
 
 
-def test_updates_may_be_put_while_others_are_taken(kept: Kept) -> None:
+def test_updates_may_be_put_while_others_are_taken(kept: CommittedStore) -> None:
     put(kept, 10, "a", 1)
     put(kept, 20, "b", 2)
 
@@ -127,13 +129,13 @@ def test_an_old_value_that_is_the_prior_one_counts_once() -> None:
     assert kept.store.size == once + 3
 
 
-def test_a_size_is_not_counted_unless_it_is_needed(kept: Kept) -> None:
+def test_a_size_is_not_counted_unless_it_is_needed(kept: CommittedStore) -> None:
     put(kept, 10, "a", 1)
 
     assert kept.store.size == 0
 
 
-def test_what_waits_is_there_after_a_rebuild() -> None:
+def test_waiting_updates_are_there_after_a_rebuild() -> None:
     kept = kept_buffer(serdes.Json, count_bytes=True)
     put(kept, 20, "b", [2], old=[1], timestamp=7, headers=[("h", b"1")], topic="other")
     put(kept, 10, "a", [1])
@@ -149,7 +151,7 @@ def test_what_waits_is_there_after_a_rebuild() -> None:
     assert (taken[1][3].timestamp, taken[1][3].headers, taken[1][3].topic) == (7, [("h", b"1")], "other")
 
 
-def test_what_was_taken_is_gone_after_a_rebuild(kept: Kept) -> None:
+def test_taken_updates_are_gone_after_a_rebuild(kept: CommittedStore) -> None:
     put(kept, 10, "a", 1)
     put(kept, 20, "b", 2)
     kept.commit()
@@ -173,12 +175,12 @@ def test_mutable_values_cannot_be_changed_while_they_wait() -> None:
     assert take(kept) == [("a", [1])]
 
 
-def test_wrong_types_are_refused_with_the_buffers_name(kept: Kept) -> None:
+def test_wrong_types_are_refused_with_the_buffers_name(kept: CommittedStore) -> None:
     with pytest.raises(SerializationError, match=r"^store 'buffer': .*expected int, got str"):
         put(kept, 10, "a", "one")
 
 
-def test_taking_looks_at_what_is_taken_only(kept: Kept) -> None:
+def test_taking_looks_only_at_the_entries_it_takes(kept: CommittedStore) -> None:
     for number in range(2000):
         put(kept, number, f"{number}", number)
     kept.commit()

@@ -1,25 +1,25 @@
-"""The records of a left or outer join that have found no match yet."""
+"""The records of a left or outer join that have no match yet."""
 
 from typing import Any
 
 import pytest
 
 from headrace import serdes
-from headrace.state.builders import unmatched_store
+from headrace.state.builders import unmatched_records
 from headrace.state.unmatched_records import LEFT, RIGHT
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 
 @pytest.fixture
-def kept() -> Kept:
-    return Kept(unmatched_store("unmatched", serdes.String, serdes.String, serdes.Json))
+def kept() -> CommittedStore:
+    return CommittedStore(unmatched_records("unmatched", serdes.String, serdes.String, serdes.Json))
 
 
-def walked(kept: Kept) -> list[tuple[int, int, Any, list[Any]]]:
+def walked(kept: CommittedStore) -> list[tuple[int, int, Any, list[Any]]]:
     return [(timestamp, side, key, values) for timestamp, side, key, values, _ in kept.store.walk()]
 
 
-def test_records_come_by_time_then_right_before_left_then_key(kept: Kept) -> None:
+def test_records_come_by_time_then_right_before_left_then_key(kept: CommittedStore) -> None:
     kept.store.add(5, LEFT, b"a", "l")
     kept.store.add(5, RIGHT, b"b", [1])
     kept.store.add(5, RIGHT, b"a", [2])
@@ -33,14 +33,14 @@ def test_records_come_by_time_then_right_before_left_then_key(kept: Kept) -> Non
     assert walked(kept) == expected
 
 
-def test_records_of_one_place_come_in_the_order_of_their_arrival(kept: Kept) -> None:
+def test_records_with_one_entry_key_come_in_the_order_of_their_arrival(kept: CommittedStore) -> None:
     for value in ("b", "a", "b"):
         kept.store.add(5, LEFT, b"k", value)
 
     assert walked(kept) == [(5, LEFT, "k", ["b", "a", "b"])]
 
 
-def test_forget_removes_all_records_of_a_place(kept: Kept) -> None:
+def test_forget_removes_all_records_with_an_entry_key(kept: CommittedStore) -> None:
     kept.store.add(5, LEFT, b"k", "a")
     kept.store.add(5, LEFT, b"k", "b")
     kept.store.add(6, LEFT, b"k", "c")
@@ -54,7 +54,7 @@ def test_forget_removes_all_records_of_a_place(kept: Kept) -> None:
     assert list(kept.commit()["unmatched"].values()) == [None]
 
 
-def test_records_may_be_removed_during_a_walk(kept: Kept) -> None:
+def test_records_may_be_removed_during_a_walk(kept: CommittedStore) -> None:
     for time in range(40):
         kept.store.add(time, LEFT, b"k", str(time))
     kept.commit()
@@ -67,7 +67,7 @@ def test_records_may_be_removed_during_a_walk(kept: Kept) -> None:
     assert [timestamp for timestamp, *_ in walked(kept)] == list(range(30, 40))
 
 
-def test_a_record_earlier_than_all_that_were_removed_is_found(kept: Kept) -> None:
+def test_a_record_earlier_than_all_that_were_removed_is_found(kept: CommittedStore) -> None:
     kept.store.add(50, LEFT, b"k", "x")
     for *_, place in kept.store.walk():
         kept.store.remove(place)
@@ -78,7 +78,7 @@ def test_a_record_earlier_than_all_that_were_removed_is_found(kept: Kept) -> Non
     assert walked(kept) == [(10, LEFT, "k", ["early"])]
 
 
-def test_a_record_left_in_the_middle_is_found_again(kept: Kept) -> None:
+def test_a_record_left_in_the_middle_is_found_again(kept: CommittedStore) -> None:
     for time in (1, 2, 3):
         kept.store.add(time, LEFT, b"k", str(time))
     for timestamp, *_, place in kept.store.walk():
@@ -90,7 +90,7 @@ def test_a_record_left_in_the_middle_is_found_again(kept: Kept) -> None:
     assert [timestamp for timestamp, *_ in walked(kept)] == [1, 2]
 
 
-def test_a_walk_does_not_look_at_what_was_removed_before(kept: Kept) -> None:
+def test_a_walk_does_not_look_at_removed_records(kept: CommittedStore) -> None:
     for time in range(2000):
         kept.store.add(time, LEFT, b"k", "x")
     kept.commit()

@@ -1,4 +1,4 @@
-"""Versioned stores: what a key's value was at a time."""
+"""Versioned stores: a key's value at a time in the past."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace import SerializationError, Stores, StreamsError, VersionedRecord, serdes
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 HISTORY = 300_000
 SEGMENT = HISTORY // 3
@@ -16,18 +16,18 @@ NOT_PUT = -1
 
 
 @pytest.fixture
-def kept() -> Kept:
+def kept() -> CommittedStore:
     return kept_versions()
 
 
-def kept_versions(history: int = HISTORY) -> Kept:
-    return Kept(Stores.versioned("versions", serdes.String, serdes.String, history_retention=history))
+def kept_versions(history: int = HISTORY) -> CommittedStore:
+    return CommittedStore(Stores.versioned("versions", serdes.String, serdes.String, history_retention=history))
 
 
 class History:
     """Puts versions relative to a time, checking what each put returns, and asks for them."""
 
-    def __init__(self, kept: Kept, base: int = SEGMENT) -> None:
+    def __init__(self, kept: CommittedStore, base: int = SEGMENT) -> None:
         self.kept, self.base = kept, base
 
     def put(self, value: str | None, at: int, valid_to: int | None = None, key: str = "k") -> None:
@@ -48,14 +48,14 @@ class History:
 
 
 @pytest.fixture
-def history(kept: Kept) -> History:
+def history(kept: CommittedStore) -> History:
     return History(kept)
 
 
 # -- puts in order ----------------------------------------------------------------------------------------------------
 
 
-def test_the_latest_version_holds_until_further_notice(history: History) -> None:
+def test_the_latest_version_has_no_end(history: History) -> None:
     history.put("v", 0)
     history.put("v2", 1)
 
@@ -66,7 +66,7 @@ def test_the_latest_version_holds_until_further_notice(history: History) -> None
     assert history.holds(2) == ("v2", 1, None)
 
 
-def test_a_record_says_its_value_its_time_and_when_it_stopped_to_hold(kept: Kept) -> None:
+def test_a_record_has_a_value_a_start_and_an_end(kept: CommittedStore) -> None:
     kept.store.put("k", "v", 5)
     kept.store.put("k", "w", 8)
 
@@ -85,7 +85,7 @@ def test_none_deletes_from_a_time_on(history: History) -> None:
     assert history.holds(6) is None
 
 
-def test_deletes_of_what_is_not_there_leave_nothing(history: History) -> None:
+def test_deletes_of_missing_keys_leave_nothing(history: History) -> None:
     history.put(None, 0)
     history.put(None, 1)
 
@@ -142,7 +142,7 @@ def test_an_older_version_holds_until_the_next_one(history: History, latest: str
 
 
 @pytest.mark.parametrize("latest", ["v", None])
-def test_an_older_delete_ends_what_held_before_it(history: History, latest: str | None) -> None:
+def test_an_older_delete_ends_the_version_before_it(history: History, latest: str | None) -> None:
     history.put(latest, 0)
     history.put(None, -2, valid_to=0)
     history.put(None, -1, valid_to=0)
@@ -276,7 +276,7 @@ def test_an_empty_value_is_not_a_delete(history: History) -> None:
 # -- deletes ----------------------------------------------------------------------------------------------------------
 
 
-def test_delete_returns_the_version_that_held_at_that_time(kept: Kept) -> None:
+def test_delete_returns_the_version_that_held_at_that_time(kept: CommittedStore) -> None:
     store = kept.store
     for value, at in [("vp20", 20), ("vp10", 10), ("vn10", -10), ("vn2", -2)]:
         store.put("k", value, SEGMENT + at)
@@ -292,7 +292,7 @@ def test_delete_returns_the_version_that_held_at_that_time(kept: Kept) -> None:
 # -- retention --------------------------------------------------------------------------------------------------------
 
 
-def test_a_put_older_than_the_history_is_refused(kept: Kept) -> None:
+def test_a_put_older_than_the_history_is_refused(kept: CommittedStore) -> None:
     store = kept.store
     assert store.put("k", "v", HISTORY + 10) is None
 
@@ -302,7 +302,7 @@ def test_a_put_older_than_the_history_is_refused(kept: Kept) -> None:
     assert store.get("k2") is None
 
 
-def test_a_delete_older_than_the_history_is_refused(kept: Kept) -> None:
+def test_a_delete_older_than_the_history_is_refused(kept: CommittedStore) -> None:
     store = kept.store
     store.put("k1", "v1", 1)
     store.put("k2", "v2", 1)
@@ -314,7 +314,7 @@ def test_a_delete_older_than_the_history_is_refused(kept: Kept) -> None:
     assert store.get("k2") == VersionedRecord("v2", 1)
 
 
-def test_versions_are_asked_for_as_far_back_as_the_history_goes(kept: Kept) -> None:
+def test_versions_are_asked_for_as_far_back_as_the_history_goes(kept: CommittedStore) -> None:
     store = kept.store
     store.put("k", "old", 0)
     store.put("k", "v", SEGMENT - 10)
@@ -328,7 +328,7 @@ def test_versions_are_asked_for_as_far_back_as_the_history_goes(kept: Kept) -> N
     assert store.get("k", SEGMENT - 10) == VersionedRecord("v", SEGMENT - 10)
 
 
-def test_the_latest_version_never_expires(kept: Kept) -> None:
+def test_the_latest_version_never_expires(kept: CommittedStore) -> None:
     store = kept.store
     store.put("k", "v", 1)
     store.put("other", "old", 1)
@@ -374,7 +374,7 @@ def test_a_store_may_keep_no_history_at_all() -> None:
 
 
 @pytest.mark.parametrize("ended_by", ["w", None])
-def test_history_that_nobody_can_ask_for_is_deleted_by_a_commit(kept: Kept, ended_by: str | None) -> None:
+def test_history_that_nobody_can_ask_for_is_deleted_by_a_commit(kept: CommittedStore, ended_by: str | None) -> None:
     kept.store.put("k", "v", 0)
     kept.store.put("k", ended_by, 5)
     kept.commit()
@@ -386,7 +386,7 @@ def test_history_that_nobody_can_ask_for_is_deleted_by_a_commit(kept: Kept, ende
     assert [key for key, _ in kept.rebuild().all()] == (["other"] if ended_by is None else ["k", "other"])
 
 
-def test_the_history_goes_on_after_a_rebuild(kept: Kept) -> None:
+def test_the_history_goes_on_after_a_rebuild(kept: CommittedStore) -> None:
     kept.store.put("k", "v", 0)
     kept.store.put("k", "w", 10)
     kept.store.put("d", "x", 3)
@@ -405,7 +405,7 @@ def test_the_history_goes_on_after_a_rebuild(kept: Kept) -> None:
 # -- all, values and keys ---------------------------------------------------------------------------------------------
 
 
-def test_all_gives_the_latest_version_of_every_key_that_has_one(kept: Kept) -> None:
+def test_all_gives_the_latest_version_of_every_key_that_has_one(kept: CommittedStore) -> None:
     store = kept.store
     for key, value, at in [("b", "1", 1), ("a", "2", 2), ("b", "3", 3), ("c", "4", 4), ("c", None, 5), ("a", "0", 1)]:
         store.put(key, value, at)
@@ -417,7 +417,7 @@ def test_all_gives_the_latest_version_of_every_key_that_has_one(kept: Kept) -> N
 
 
 def test_keys_that_begin_with_each_other_are_kept_apart() -> None:
-    kept = Kept(Stores.versioned("versions", serdes.Bytes, serdes.Long, history_retention=1000))
+    kept = CommittedStore(Stores.versioned("versions", serdes.Bytes, serdes.Long, history_retention=1000))
     key, longer = b"k", b"k" + (7).to_bytes(8)
     for time in (5, 6, 7, 8):
         kept.store.put(key, time, time)
@@ -430,8 +430,8 @@ def test_keys_that_begin_with_each_other_are_kept_apart() -> None:
         kept.commit()
 
 
-def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
-    store = Kept(Stores.versioned("versions", serdes.String, serdes.Json, history_retention=100)).store
+def test_mutable_values_cannot_be_changed_in_the_store() -> None:
+    store = CommittedStore(Stores.versioned("versions", serdes.String, serdes.Json, history_retention=100)).store
     mine = [1]
     store.put("a", mine, 0)
     store.put("a", [9], 5)
@@ -444,7 +444,7 @@ def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
     assert store.get("a").value == [9]
 
 
-def test_wrong_types_are_refused_with_the_stores_name(kept: Kept) -> None:
+def test_wrong_types_are_refused_with_the_stores_name(kept: CommittedStore) -> None:
     with pytest.raises(SerializationError, match=r"^store 'versions': .*expected str, got int"):
         kept.store.put("a", 1, 0)
     with pytest.raises(SerializationError, match=r"^store 'versions': .*expected str, got int"):
@@ -453,7 +453,7 @@ def test_wrong_types_are_refused_with_the_stores_name(kept: Kept) -> None:
         kept.store.delete(None, 0)
 
 
-def test_a_negative_time_is_refused(kept: Kept) -> None:
+def test_a_negative_time_is_refused(kept: CommittedStore) -> None:
     with pytest.raises(StreamsError, match=r"^store 'versions': expected a timestamp of at least 0, got -1"):
         kept.store.put("a", "x", -1)
 
@@ -461,7 +461,7 @@ def test_a_negative_time_is_refused(kept: Kept) -> None:
 # -- commits ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_commit_returns_what_changed(kept: Kept) -> None:
+def test_a_commit_returns_what_changed(kept: CommittedStore) -> None:
     kept.store.put("a", "x", 1)
     kept.store.put("b", "y", 1)
     kept.commit()
@@ -478,7 +478,7 @@ def test_a_commit_returns_what_changed(kept: Kept) -> None:
 # -- cost -------------------------------------------------------------------------------------------------------------
 
 
-def test_no_operation_looks_at_other_keys_or_at_much_history() -> None:
+def test_no_operation_looks_at_other_keys_or_much_history() -> None:
     kept = kept_versions(history=10**12)
     for number in range(2000):
         kept.store.put("user", str(number), number)
@@ -584,7 +584,7 @@ def test_any_operations_give_what_a_dict_by_key_and_time_gives(operations: list[
 # -- what is logged ---------------------------------------------------------------------------------------------------
 
 
-def test_puts_are_kept_for_a_log_when_asked_for(kept: Kept) -> None:
+def test_puts_are_kept_for_a_log_when_asked_for(kept: CommittedStore) -> None:
     store = kept.store
     store.put("k", "unasked", 1000)
     store.keep_puts()

@@ -1,4 +1,4 @@
-"""Stores as they look from outside."""
+"""Stores as tests and users see them."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import pytest
 
 from headrace import Stores, ValueAndTimestamp, Window, Windowed, serdes
 from headrace.state.views import plain_view
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 
 @pytest.fixture
 def counts() -> Any:
-    store = Kept(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True)).store
+    store = CommittedStore(Stores.key_value("counts", serdes.String, serdes.Long, timestamped=True)).store
     store.put("a", ValueAndTimestamp(1, 10))
     store.put("ab", ValueAndTimestamp(2, 20))
     store.put("b", ValueAndTimestamp(3, 30))
@@ -33,7 +33,7 @@ def test_a_timestamped_store_shows_plain_values(counts: Any) -> None:
     assert view.approximate_num_entries() == 3
 
 
-def test_what_is_put_from_outside_has_no_timestamp(counts: Any) -> None:
+def test_a_put_from_outside_has_no_timestamp(counts: Any) -> None:
     view = plain_view(counts)
 
     view.put("c", 4)
@@ -56,7 +56,9 @@ def test_the_other_writes_work_with_plain_values_too(counts: Any) -> None:
 
 
 def test_a_timestamped_window_store_shows_plain_values() -> None:
-    store = Kept(Stores.window("w", serdes.String, serdes.Long, retention=100, window_size=10, timestamped=True)).store
+    store = CommittedStore(
+        Stores.window("w", serdes.String, serdes.Long, retention=100, window_size=10, timestamped=True)
+    ).store
     view = plain_view(store)
     store.put("a", ValueAndTimestamp(1, 5), 0)
     view.put("a", 2, 10)
@@ -84,6 +86,6 @@ def test_a_timestamped_window_store_shows_plain_values() -> None:
     ids=lambda builder: builder.kind,
 )
 def test_other_stores_look_the_same_from_outside(builder: Any) -> None:
-    store = Kept(builder).store
+    store = CommittedStore(builder).store
 
     assert plain_view(store) is store

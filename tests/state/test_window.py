@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace import SerializationError, Stores, TopologyError, ValueAndTimestamp, Window, Windowed, serdes
-from tests.state.keeping import Kept
+from tests.state.committed_store import CommittedStore
 
 SIZE = 3
 SEGMENT = 60_000
@@ -17,13 +17,13 @@ START = SEGMENT - 4
 FOREVER = 2**63 - 1
 
 
-def kept_windows(**options: Any) -> Kept:
+def kept_windows(**options: Any) -> CommittedStore:
     settings = {"retention": RETENTION, "window_size": SIZE} | options
-    return Kept(Stores.window("windows", serdes.Integer, serdes.String, **settings))
+    return CommittedStore(Stores.window("windows", serdes.Integer, serdes.String, **settings))
 
 
 @pytest.fixture
-def kept() -> Kept:
+def kept() -> CommittedStore:
     return kept_windows()
 
 
@@ -39,7 +39,7 @@ ZERO, ONE, TWO = windowed(0, "zero", START), windowed(1, "one", START + 1), wind
 THREE, FOUR, FIVE = windowed(3, "three", START + 2), windowed(4, "four", START + 4), windowed(5, "five", START + 5)
 
 
-def filled(kept: Kept, *, committed: bool = False) -> Any:
+def filled(kept: CommittedStore, *, committed: bool = False) -> Any:
     for (key, window), value in (ZERO, ONE, TWO, THREE, FOUR, FIVE):
         kept.store.put(key, value, window.start)
     if committed:
@@ -50,7 +50,7 @@ def filled(kept: Kept, *, committed: bool = False) -> Any:
 # -- single windows ---------------------------------------------------------------------------------------------------
 
 
-def test_a_window_is_there_once_it_is_put(kept: Kept) -> None:
+def test_a_window_is_there_once_it_is_put(kept: CommittedStore) -> None:
     kept.store.put(1, "one", START)
 
     assert kept.store.fetch(1, START) == "one"
@@ -58,7 +58,7 @@ def test_a_window_is_there_once_it_is_put(kept: Kept) -> None:
     assert kept.store.fetch(2, START) is None
 
 
-def test_a_put_replaces_and_none_deletes(kept: Kept) -> None:
+def test_a_put_replaces_and_none_deletes(kept: CommittedStore) -> None:
     kept.store.put(1, "one", 0)
     kept.store.put(1, "one v2", 0)
     assert list(kept.store.fetch(1, 0, 0)) == [windowed(1, "one v2", 0)]
@@ -70,7 +70,7 @@ def test_a_put_replaces_and_none_deletes(kept: Kept) -> None:
 
 
 def test_the_end_of_a_window_is_its_start_and_the_stores_window_size() -> None:
-    store = Kept(
+    store = CommittedStore(
         Stores.window("w", serdes.String, serdes.Json, retention=timedelta(hours=1), window_size=timedelta(seconds=5))
     ).store
     store.put("a", 1, 1_000)
@@ -100,7 +100,9 @@ def test_the_end_of_a_window_is_its_start_and_the_stores_window_size() -> None:
         (12, []),
     ],
 )
-def test_a_fetch_includes_both_ends_of_its_span(kept: Kept, committed: bool, around: int, found: list[int]) -> None:
+def test_a_fetch_includes_both_ends_of_its_span(
+    kept: CommittedStore, committed: bool, around: int, found: list[int]
+) -> None:
     store = filled(kept)
     for later in range(3, 9):
         store.put(2, f"two+{later - 2}", START + later)
@@ -113,12 +115,12 @@ def test_a_fetch_includes_both_ends_of_its_span(kept: Kept, committed: bool, aro
     assert {key.key for key, _ in fetched} <= {2}
 
 
-def test_a_fetch_of_a_span_that_ends_before_it_begins_is_empty(kept: Kept) -> None:
+def test_a_fetch_of_a_span_that_ends_before_it_begins_is_empty(kept: CommittedStore) -> None:
     assert list(filled(kept).fetch(2, START + 5, START)) == []
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_fetch_all_gives_the_windows_of_all_keys_that_start_in_a_span(kept: Kept, committed: bool) -> None:
+def test_fetch_all_gives_the_windows_of_all_keys_that_start_in_a_span(kept: CommittedStore, committed: bool) -> None:
     store = filled(kept, committed=committed)
 
     assert list(store.fetch_all(START + 1, START + 4)) == [ONE, TWO, THREE, FOUR]
@@ -127,7 +129,7 @@ def test_fetch_all_gives_the_windows_of_all_keys_that_start_in_a_span(kept: Kept
     assert list(store.fetch_all(START + 6, START + 9)) == []
 
 
-def test_all_gives_everything_that_is_not_deleted(kept: Kept) -> None:
+def test_all_gives_everything_that_is_not_deleted(kept: CommittedStore) -> None:
     store = filled(kept, committed=True)
     store.put(1, None, START + 1)
     store.put(3, None, START + 2)
@@ -137,7 +139,7 @@ def test_all_gives_everything_that_is_not_deleted(kept: Kept) -> None:
     assert list(store.all()) == [ZERO, TWO, FOUR, FIVE]
 
 
-def test_all_walks_segments_in_the_order_of_time_and_each_in_the_order_of_keys(kept: Kept) -> None:
+def test_all_walks_segments_in_the_order_of_time_and_each_in_the_order_of_keys(kept: CommittedStore) -> None:
     for start in (2 * SEGMENT + 1, 2 * SEGMENT, SEGMENT):
         for key in (2, 1):
             kept.store.put(key, "x", start)
@@ -154,7 +156,7 @@ def test_all_walks_segments_in_the_order_of_time_and_each_in_the_order_of_keys(k
 
 def test_windows_of_keys_that_begin_with_each_other_are_kept_apart() -> None:
     ages = 0x7A00000000000000
-    kept = Kept(Stores.window("w", serdes.String, serdes.String, retention=ages, window_size=ages))
+    kept = CommittedStore(Stores.window("w", serdes.String, serdes.String, retention=ages, window_size=ages))
     store = kept.store
     store.put("a", "0001", 0)
     store.put("aa", "0002", 0)
@@ -169,7 +171,7 @@ def test_windows_of_keys_that_begin_with_each_other_are_kept_apart() -> None:
 
 
 def test_binary_keys_that_begin_with_each_other_are_kept_apart() -> None:
-    kept = Kept(
+    kept = CommittedStore(
         Stores.window("w", serdes.Bytes, serdes.String, retention=RETENTION, window_size=SIZE, retain_duplicates=True)
     )
     one, two, three = b"\0", b"\0\0", b"\0\0\0"
@@ -193,7 +195,7 @@ def test_binary_keys_that_begin_with_each_other_are_kept_apart() -> None:
         kept.commit()
 
 
-def test_windows_may_be_put_during_a_walk(kept: Kept) -> None:
+def test_windows_may_be_put_during_a_walk(kept: CommittedStore) -> None:
     kept.store.put(1, "one", 0)
     kept.store.put(1, "two", 30)
 
@@ -244,7 +246,7 @@ def test_none_does_not_delete_from_a_store_of_duplicates() -> None:
 # -- retention --------------------------------------------------------------------------------------------------------
 
 
-def test_a_window_that_starts_the_retention_before_the_latest_is_gone(kept: Kept) -> None:
+def test_a_window_that_starts_the_retention_before_the_latest_is_gone(kept: CommittedStore) -> None:
     kept.store.put(1, "old", 10)
     kept.store.put(1, "younger", 11)
     assert kept.store.fetch(1, 10) == "old"
@@ -257,7 +259,7 @@ def test_a_window_that_starts_the_retention_before_the_latest_is_gone(kept: Kept
     assert values(kept.store.all()) == ["younger", "new"]
 
 
-def test_a_window_is_shown_until_the_last_moment(kept: Kept) -> None:
+def test_a_window_is_shown_until_the_last_moment(kept: CommittedStore) -> None:
     kept.store.put(1, "old", 10)
     kept.store.put(2, "new", RETENTION + 9)
 
@@ -265,7 +267,7 @@ def test_a_window_is_shown_until_the_last_moment(kept: Kept) -> None:
     assert values(kept.store.all()) == ["old", "new"]
 
 
-def test_a_put_that_is_too_old_is_dropped(kept: Kept) -> None:
+def test_a_put_that_is_too_old_is_dropped(kept: CommittedStore) -> None:
     kept.store.put(1, "first", 2 * RETENTION)
     kept.store.put(1, "late", 0)
     kept.store.put(1, "edge", RETENTION)
@@ -274,14 +276,14 @@ def test_a_put_that_is_too_old_is_dropped(kept: Kept) -> None:
     assert values(kept.store.all()) == ["on time", "first"]
 
 
-def test_a_fetch_of_an_expired_span_is_empty(kept: Kept) -> None:
+def test_a_fetch_of_an_expired_span_is_empty(kept: CommittedStore) -> None:
     kept.store.put(1, "one", 0)
     kept.store.put(1, "two", 4 * RETENTION)
 
     assert list(kept.store.fetch(1, 0, 10)) == []
 
 
-def test_reads_do_not_advance_the_retention_and_deletes_do(kept: Kept) -> None:
+def test_reads_do_not_advance_the_retention_and_deletes_do(kept: CommittedStore) -> None:
     kept.store.put(1, "one", 0)
     kept.store.fetch(1, 5 * RETENTION)
     list(kept.store.fetch(1, 0, 5 * RETENTION))
@@ -300,7 +302,7 @@ def test_a_store_that_keeps_the_oldest_shows_one_more_millisecond() -> None:
     assert values(kept.store.all()) == ["ten", "new"]
 
 
-def test_what_has_expired_is_deleted_by_a_commit(kept: Kept) -> None:
+def test_a_commit_deletes_expired_entries(kept: CommittedStore) -> None:
     kept.store.put(1, "old", 10)
     kept.store.put(1, "younger", 20)
     kept.commit()
@@ -313,7 +315,7 @@ def test_what_has_expired_is_deleted_by_a_commit(kept: Kept) -> None:
     assert values(kept.rebuild().all()) == ["younger", "new"]
 
 
-def test_what_expires_before_it_is_committed_is_not_kept(kept: Kept) -> None:
+def test_an_entry_that_expires_before_its_commit_is_not_kept(kept: CommittedStore) -> None:
     kept.store.put(1, "old", 10)
     kept.store.put(1, "new", 10 * RETENTION)
 
@@ -322,7 +324,7 @@ def test_what_expires_before_it_is_committed_is_not_kept(kept: Kept) -> None:
     assert list(kept.entries()["windows"].values()) == [b"new"]
 
 
-def test_the_retention_goes_on_after_a_rebuild(kept: Kept) -> None:
+def test_the_retention_goes_on_after_a_rebuild(kept: CommittedStore) -> None:
     kept.store.put(1, "old", 10)
     kept.store.put(2, None, RETENTION + 10)
     kept.commit()
@@ -341,8 +343,8 @@ def test_the_retention_cannot_be_less_than_the_window() -> None:
 # -- values and keys --------------------------------------------------------------------------------------------------
 
 
-def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
-    kept = Kept(Stores.window("w", serdes.String, serdes.Json, retention=10, window_size=10))
+def test_mutable_values_cannot_be_changed_in_the_store() -> None:
+    kept = CommittedStore(Stores.window("w", serdes.String, serdes.Json, retention=10, window_size=10))
     mine = [1]
     kept.store.put("a", mine, 0)
 
@@ -356,7 +358,7 @@ def test_mutable_values_cannot_be_changed_behind_the_stores_back() -> None:
     assert kept.store.fetch("a", 0) == [1]
 
 
-def test_wrong_types_are_refused_with_the_stores_name(kept: Kept) -> None:
+def test_wrong_types_are_refused_with_the_stores_name(kept: CommittedStore) -> None:
     with pytest.raises(SerializationError, match=r"^store 'windows': .*expected str, got int"):
         kept.store.put(1, 2, 0)
     with pytest.raises(SerializationError, match=r"^store 'windows': .*expected int, got str"):
@@ -366,7 +368,9 @@ def test_wrong_types_are_refused_with_the_stores_name(kept: Kept) -> None:
 
 
 def test_a_timestamped_store_gives_and_takes_values_with_their_timestamp() -> None:
-    kept = Kept(Stores.window("w", serdes.String, serdes.Long, retention=10, window_size=10, timestamped=True))
+    kept = CommittedStore(
+        Stores.window("w", serdes.String, serdes.Long, retention=10, window_size=10, timestamped=True)
+    )
     kept.store.put("a", ValueAndTimestamp(1, 7), 0)
 
     assert kept.store.fetch("a", 0) == ValueAndTimestamp(1, 7)
@@ -397,7 +401,7 @@ def test_a_commit_returns_what_changed_by_key_start_and_sequence_number() -> Non
 
 
 def test_no_operation_on_a_key_looks_at_other_keys_or_other_times() -> None:
-    kept = Kept(Stores.window("w", serdes.String, serdes.Long, retention=10**9, window_size=10))
+    kept = CommittedStore(Stores.window("w", serdes.String, serdes.Long, retention=10**9, window_size=10))
     for number in range(2000):
         kept.store.put("user", number, 10 * number)
         kept.store.put(f"user{number}", number, 10_000)
@@ -416,7 +420,7 @@ def test_no_operation_on_a_key_looks_at_other_keys_or_other_times() -> None:
 
 
 def test_expiry_looks_at_what_expires_only() -> None:
-    kept = Kept(Stores.window("w", serdes.String, serdes.Long, retention=1000, window_size=1))
+    kept = CommittedStore(Stores.window("w", serdes.String, serdes.Long, retention=1000, window_size=1))
     for number in range(1000):
         kept.store.put("a", number, number)
     kept.commit()
@@ -485,7 +489,7 @@ class Model:
 def test_any_operations_give_what_a_dict_by_key_and_start_gives(
     operations: list[tuple[Any, ...]], retention: int, duplicates: bool
 ) -> None:
-    kept = Kept(
+    kept = CommittedStore(
         Stores.window(
             "w", serdes.String, serdes.Long, retention=retention, window_size=10, retain_duplicates=duplicates
         )

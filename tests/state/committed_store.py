@@ -1,4 +1,4 @@
-"""A store with what was committed of it, so that it can be rebuilt from that and nothing else; it counts the cost."""
+"""A store with all its commits, from which it can be rebuilt. It counts the entries that it has to look at."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from headrace import StoreBuilder
 from headrace.serdes import Json, Serde, String
 from headrace.state.image import Changes, MemoryImage, Space
-from headrace.state.ordered_map import Position
+from headrace.state.ordered_map import TimeKey
 from headrace.state.small_state import SmallState
 
 
 class CountingSpace:
-    """A space that counts the entries it was asked for."""
+    """A space that counts the entries that are read or changed."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -29,8 +29,8 @@ class CountingSpace:
     def iterate(self, low: bytes | None, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         return self._counted(self._space.iterate(low, high, reverse=reverse))
 
-    def iterate_by_position(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return self._counted(self._space.iterate_by_position(low, high))
+    def iterate_by_time(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self._counted(self._space.iterate_by_time(low, high))
 
     def apply(self, changes: Changes) -> None:
         self.touched += len(changes)
@@ -52,9 +52,9 @@ class CountingImage:
         self._image = MemoryImage(entries)
         self._spaces: dict[str, CountingSpace] = {}
 
-    def space(self, name: str, position: Position | None = None) -> CountingSpace:
+    def space(self, name: str, time_key: TimeKey | None = None) -> CountingSpace:
         if name not in self._spaces:
-            self._spaces[name] = CountingSpace(self._image.space(name, position))
+            self._spaces[name] = CountingSpace(self._image.space(name, time_key))
         return self._spaces[name]
 
     @property
@@ -62,8 +62,8 @@ class CountingImage:
         return sum(space.touched for space in self._spaces.values())
 
 
-class Kept:
-    """One store, and everything that its commits have handed out."""
+class CommittedStore:
+    """A store and the changes of all its commits."""
 
     def __init__(self, builder: StoreBuilder) -> None:
         self._builder = builder
@@ -73,7 +73,7 @@ class Kept:
         self.rebuild()
 
     def commit(self) -> dict[str, Changes]:
-        """Commit the store; return what changed, without the spaces in which nothing did."""
+        """Commit the store; return the changes, without the spaces that did not change."""
         changes: dict[str, Changes] = self.store.commit()
         for space, changed in changes.items():
             self._entries.setdefault(space, {}).update(changed)
@@ -81,14 +81,14 @@ class Kept:
         return {space: dict(changed) for space, changed in changes.items() if changed}
 
     def rebuild(self) -> Any:
-        """Make the store anew from what was committed; what was not is lost."""
+        """Make the store again from its commits. Other changes are lost."""
         self._image = CountingImage({space: dict(changes) for space, changes in self._entries.items()})
         self._cells = SmallState(self._state)
         self.store = self._builder.make(self._builder.name, _or_default, self._image, self._cells)
         return self.store
 
     def entries(self) -> dict[str, dict[bytes, bytes]]:
-        """Return what a rebuild has to read, by space."""
+        """Return the committed entries, by space."""
         return {
             space: {key: value for key, value in changes.items() if value is not None}
             for space, changes in self._entries.items()
@@ -96,7 +96,7 @@ class Kept:
 
     @property
     def touched(self) -> int:
-        """Return how many committed entries were looked at or changed so far."""
+        """Return how many committed entries were read or changed so far."""
         return self._image.touched
 
 

@@ -1,4 +1,4 @@
-"""Serdes against a registry over HTTP: evolution under its compatibility check, credentials, what goes wrong."""
+"""Serdes with a registry over HTTP: evolution under its compatibility check, credentials, errors."""
 
 import json
 import logging
@@ -34,7 +34,7 @@ def test_a_schema_evolves(schema_registry: SchemaRegistry) -> None:
     assert schema_registry.answer("GET", "/subjects/orders-value/versions", {}, None) == [1, 2]
 
 
-def test_a_schema_that_does_not_go_with_the_others_is_refused(schema_registry: SchemaRegistry) -> None:
+def test_an_incompatible_schema_is_rejected(schema_registry: SchemaRegistry) -> None:
     serdes.Avro(ORDER, schema_registry.url).serialize("orders", {"id": 7})
     without_default = {**ORDER, "fields": [*ORDER["fields"], {"name": "count", "type": "int"}]}
 
@@ -43,8 +43,8 @@ def test_a_schema_that_does_not_go_with_the_others_is_refused(schema_registry: S
 
     assert str(raised.value) == (
         "serdes.Avro(Order, registry) on topic 'orders': subject 'orders-value': the registry at "
-        f"{schema_registry.url} refuses the schema, as it does not go with those registered before: Schema being "
-        "registered is incompatible with an earlier schema for subject 'orders-value'. Hint: give new fields a default"
+        f"{schema_registry.url} rejects the schema because it is not compatible with earlier versions: Schema being "
+        "registered is incompatible with an earlier schema for subject 'orders-value'. Give new fields a default"
     )
 
 
@@ -109,13 +109,13 @@ def test_credentials_that_are_refused_are_not_shown() -> None:
     with serve(credentials="me:top secret") as registry:
         address = registry.url.replace("//", "//me:wrong-secret@")
 
-        with pytest.raises(SerializationError, match="refuses the credentials: Unauthorized") as raised:
+        with pytest.raises(SerializationError, match="rejects the credentials: Unauthorized") as raised:
             serdes.Avro(ORDER, address).serialize("orders", {"id": 7})
 
     assert "secret" not in str(raised.value)
 
 
-def test_a_registry_that_is_not_there_is_named_without_credentials() -> None:
+def test_a_missing_registry_is_named_without_credentials() -> None:
     with serve() as registry:
         address = {"url": registry.url.replace("//", "//me:secret@"), **AT_ONCE}
 

@@ -69,14 +69,14 @@ def test_a_model_is_written_by_its_aliases(mock_registry: str) -> None:
     assert serde.deserialize("orders", b'\x00\x00\x00\x00\x01{"id":7}') == Aliased(id=7)
 
 
-def test_what_is_written_must_be_valid(mock_registry: str) -> None:
+def test_written_values_must_be_valid(mock_registry: str) -> None:
     serde = serdes.JsonSchema(json.dumps(ORDER), mock_registry)
 
     with pytest.raises(SerializationError, match=r"expected a value for schema Order, got dict .*: \$.id: 'seven' is"):
         serde.serialize("orders", {"id": "seven"})
 
 
-def test_what_is_read_must_be_valid(mock_registry: str) -> None:
+def test_read_values_must_be_valid(mock_registry: str) -> None:
     serde = serdes.JsonSchema(ORDER, mock_registry)
 
     with pytest.raises(SerializationError, match=r"data for schema Order, .* id 1: \$: 'id' is a required property"):
@@ -112,7 +112,7 @@ def test_a_title_is_the_name_of_the_record(mock_registry: str) -> None:
         serdes.JsonSchema({"type": "object"}, mock_registry, subject="record")
 
 
-def test_a_serde_travels(mock_registry: str) -> None:
+def test_a_serde_can_be_sent_to_another_process(mock_registry: str) -> None:
     serde = serdes.JsonSchema(ORDER, mock_registry, type=Order)
 
     arrived = pickle.loads(pickle.dumps(serde))
@@ -122,12 +122,12 @@ def test_a_serde_travels(mock_registry: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x00", b'{"id":7}'])
-def test_bytes_that_are_no_message_of_a_registry_are_refused(mock_registry: str, data: bytes) -> None:
+def test_bytes_without_a_schema_id_are_refused(mock_registry: str, data: bytes) -> None:
     with pytest.raises(SerializationError, match="expected a message of a schema registry"):
         serdes.JsonSchema(ORDER, mock_registry).deserialize("orders", data)
 
 
 @pytest.mark.parametrize("schema", ["{", {"type": "objct"}])
-def test_what_is_no_schema_is_refused(schema: Any) -> None:
+def test_an_invalid_schema_is_refused(schema: Any) -> None:
     with pytest.raises(ValueError, match=r"serdes\.JsonSchema: expected a JSON Schema, got"):
         serdes.JsonSchema(schema, "mock://unused")

@@ -56,7 +56,7 @@ def test_bytes_are_those_of_confluents_serializers(mock_registry: str, value: An
     assert sorted(client.get_subjects()) == ["orders-value", "shop/items.proto"]
 
 
-def test_where_a_message_is_stands_before_it(mock_registry: str) -> None:
+def test_the_index_of_a_message_comes_before_its_data(mock_registry: str) -> None:
     data = serdes.Protobuf(Receipt, mock_registry).serialize("receipts", Receipt(number=1))
 
     assert data == b"\x00\x00\x00\x00\x02\x04\x02\x00\x08\x01"
@@ -154,13 +154,13 @@ def test_equal_maps_have_equal_bytes(mock_registry: str) -> None:
     ("strategy", "subject"),
     [("topic", "orders-key"), ("record", "shop.Order"), ("topic_record", "orders-shop.Order")],
 )
-def test_subjects_are_named_as_the_strategy_has_it(mock_registry: str, strategy: str, subject: str) -> None:
+def test_subjects_are_named_by_the_strategy(mock_registry: str, strategy: str, subject: str) -> None:
     serdes.Protobuf(Order, mock_registry, subject=strategy).for_keys().serialize("orders", TEA)
 
     assert subject in client_of(mock_registry).get_subjects()
 
 
-def test_nothing_is_registered_when_it_is_not_wanted(mock_registry: str) -> None:
+def test_nothing_is_registered_without_auto_register(mock_registry: str) -> None:
     serde = serdes.Protobuf(Order, mock_registry, auto_register=False)
 
     with pytest.raises(SerializationError, match=r"subject 'shop/items\.proto': the registry at .* has no such schema"):
@@ -171,7 +171,7 @@ def test_nothing_is_registered_when_it_is_not_wanted(mock_registry: str) -> None
     assert serdes.Protobuf(Order, mock_registry, use_latest=True).serialize("orders", TEA) == written
 
 
-def test_a_serde_travels(mock_registry: str) -> None:
+def test_a_serde_can_be_sent_to_another_process(mock_registry: str) -> None:
     serde = serdes.Protobuf(Order, mock_registry)
 
     arrived = pickle.loads(pickle.dumps(serde))
@@ -180,7 +180,7 @@ def test_a_serde_travels(mock_registry: str) -> None:
     assert repr(arrived) == "serdes.Protobuf(shop.Order, registry)"
 
 
-def test_what_is_no_such_message_is_refused(mock_registry: str) -> None:
+def test_other_messages_are_refused(mock_registry: str) -> None:
     serde = serdes.Protobuf(Order, mock_registry)
 
     with pytest.raises(SerializationError, match=r"expected a value for message shop\.Order, got Receipt"):
@@ -193,6 +193,6 @@ def test_what_is_no_such_message_is_refused(mock_registry: str) -> None:
         serde.deserialize("orders", b"\x00\x00\x00\x00\x01\x04")
 
 
-def test_what_is_no_class_of_messages_is_refused() -> None:
+def test_other_classes_than_messages_are_refused() -> None:
     with pytest.raises(TypeError, match=r"serdes\.Protobuf: expected a class of protobuf messages, got str"):
         serdes.Protobuf("shop.Order", "mock://unused")
