@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     )
     from headrace.topology.topology import Topology
 
+__version__ = "0.1.0"
+
 # Spark's workers import a module or two of this package, over and over: only what is asked for is loaded.
 _HOMES = {
     "headrace.config": "StreamsConfig",

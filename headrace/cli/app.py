@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from headrace import __version__
 from headrace.cli import consume, demo, describe, dev, produce, reset, run, topics
 from headrace.cli.options import Traceback
 from headrace.cli.reporting import Commands
@@ -34,9 +35,7 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        typer.echo(version("headrace"))
+        typer.echo(__version__)
         raise typer.Exit
 
 
