@@ -1,4 +1,7 @@
-"""`headrace describe`."""
+"""`headrace describe`.
+
+Tests: headrace.cli.describe, headrace.cli.loading
+"""
 
 import itertools
 import json

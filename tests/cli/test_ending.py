@@ -1,4 +1,7 @@
-"""How commands end: errors, interruptions, closed pipes; and the ways to start them."""
+"""How commands end: errors, interruptions, closed pipes; and the ways to start them.
+
+Tests: headrace.__main__, headrace.cli.app, headrace.cli.reporting
+"""
 
 import os
 import signal

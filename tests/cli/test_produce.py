@@ -1,4 +1,7 @@
-"""`headrace produce`."""
+"""`headrace produce`.
+
+Tests: headrace.cli.produce, headrace.cli.values
+"""
 
 import time
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""`headrace run`, `reset` and `demo`."""
+"""`headrace run`, `reset` and `demo`.
+
+Tests: headrace.cli.run, headrace.cli.reset, headrace.cli.demo
+"""
 
 import os
 import shutil

@@ -1,4 +1,7 @@
-"""What people see on a terminal: tables, colours and questions."""
+"""What people see on a terminal: tables, colours and questions.
+
+Tests: headrace.cli.output
+"""
 
 import os
 import re

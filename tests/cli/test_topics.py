@@ -1,4 +1,7 @@
-"""`headrace topics`."""
+"""`headrace topics`.
+
+Tests: headrace.cli.topics, headrace.cli.options
+"""
 
 from pathlib import Path
 

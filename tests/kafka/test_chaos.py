@@ -1,4 +1,7 @@
-"""A short round of `make chaos BROKER=kafka`."""
+"""A short round of `make chaos BROKER=kafka`.
+
+Tests: tools.chaos
+"""
 
 from pathlib import Path
 

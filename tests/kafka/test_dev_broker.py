@@ -1,4 +1,7 @@
-"""`DevBroker` and `headrace dev broker`: a broker that starts, keeps what it has, and ends."""
+"""`DevBroker` and `headrace dev broker`: a broker that starts, keeps what it has, and ends.
+
+Tests: headrace.dev.kafka_broker, headrace.dev.kafka_jars, headrace.cli.dev
+"""
 
 import errno
 import os
