@@ -40,9 +40,8 @@ def test_prints_only_what_there_is(columns: str) -> None:
 
     assert outcome.status == 1
     unknown = columns.split(",")[-1]
-    assert outcome.errors == (
-        f"error: --print: expected some of key, value, timestamp, partition, offset, headers, got '{unknown}'\n"
-    )
+    columns_there = "key, value, timestamp, partition, offset, headers"
+    assert outcome.errors == f"error: --print: there is no column '{unknown}'. Choose from {columns_there}\n"
 
 
 def test_ends_after_so_many_records() -> None:

@@ -94,14 +94,12 @@ def test_a_name_is_a_module_and_an_app(app: str) -> None:
 
 def test_a_file_is_not_a_module() -> None:
     assert error_of("./apps/word_count.py:build") == (
-        "expected MODULE:APP, got the file in './apps/word_count.py:build'. Did you mean 'apps.word_count:build'?"
+        "'./apps/word_count.py:build' names a file, not a module. Did you mean 'apps.word_count:build'?"
     )
 
 
 def test_a_module_that_is_not_there(folder: Path) -> None:
-    assert error_of("nowhere:app") == (
-        f"there is no module 'nowhere', neither in '{folder}' nor among what is installed"
-    )
+    assert error_of("nowhere:app") == (f"there is no module 'nowhere' in '{folder}' or among the installed packages")
     assert "there is no module 'nowhere'" in error_of("nowhere.deep:app")
 
 

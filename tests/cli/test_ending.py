@@ -16,7 +16,7 @@ import headrace as package
 from tests.cli.running import COMMAND, Outcome, headrace, run, started, topics
 
 MODULE = [sys.executable, "-m", "headrace"]
-ERROR = "error: there is no module 'nowhere', neither in '{}' nor among what is installed\n"
+ERROR = "error: there is no module 'nowhere' in '{}' or among the installed packages\n"
 
 
 @pytest.mark.parametrize("command", [COMMAND, MODULE], ids=["headrace", "python -m headrace"])

@@ -169,7 +169,7 @@ def test_reset_of_what_is_not_there_says_where_it_looked() -> None:
     outcome = headrace("reset", "nobody", "--yes")
 
     assert outcome.status == 1
-    assert "there is nothing of application 'nobody' in" in outcome.errors
+    assert "application 'nobody' is unknown: there is no state in" in outcome.errors
 
 
 def test_reset_leaves_state_alone_whose_topics_are_elsewhere(folder: Path) -> None:
@@ -180,7 +180,7 @@ def test_reset_leaves_state_alone_whose_topics_are_elsewhere(folder: Path) -> No
     refused = headrace("reset", "mine", "--yes")
 
     assert refused.status == 1
-    assert "knows nothing of it: its topics are elsewhere. Name that place with --bootstrap-servers" in refused.errors
+    assert "its topics are somewhere else. Give their address with --bootstrap-servers" in refused.errors
     assert offsets.exists()
     assert not Path(".headrace/topics.db").exists()
     assert headrace("reset", "mine", "--yes", "-b", "local:gone.db").status == 0
@@ -190,7 +190,7 @@ def test_reset_leaves_state_alone_whose_topics_are_elsewhere(folder: Path) -> No
 def test_reset_looks_where_the_environment_says_that_state_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_STATE_DIR", str(folder / "state"))
 
-    assert f"there is nothing of application 'nobody' in '{folder}/state/nobody'" in headrace("reset", "nobody").errors
+    assert f"there is no state in '{folder}/state/nobody'" in headrace("reset", "nobody").errors
 
 
 def test_a_setting_that_is_none_is_refused(application: Path) -> None:
