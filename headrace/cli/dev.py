@@ -43,7 +43,7 @@ def broker(
         if not jars_folder().is_dir():
             print(f"downloading Kafka {VERSION}, about 55 MB, into {jars_folder()}", flush=True)
         with running:
-            print(f"Kafka {VERSION} is running at {running.address} with its topics in '{folder}'. Ctrl-C stops it.\n")
+            print(f"Kafka {VERSION} is running at {running.address}, with its topics in '{folder}'. Ctrl-C stops it.\n")
             print(f'  StreamsConfig(..., bootstrap_servers="{running.address}")')
             print(f"  export {ADDRESS_VARIABLE}={shlex.quote(running.address)}")
             print(f"  headrace topics create lines -b {running.address}", flush=True)
