@@ -16,7 +16,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -165,12 +164,8 @@ class DevBroker:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
-
-    # -- inside -----------------------------------------------------------------------------------------------------
 
     def _check_folder(self) -> None:
         """Raise if the folder holds files that no development broker has written."""
