@@ -10,6 +10,7 @@ import msgspec
 
 from headrace.errors import SerializationError
 from headrace.serdes import Serde, serde_by_name
+from headrace.serdes.error_messages import READ_HINT
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -66,7 +67,7 @@ class TextSerde:
         try:
             value = self._serde.deserialize(topic, data)
         except SerializationError as error:
-            reason = str(error).partition(". Hint:")[0]
+            reason = str(error).partition(f". {READ_HINT}")[0]
             raise SerializationError(f"{reason}. Name the serde it was written with: {self._option}") from error
         if self._name == "Json":
             return msgspec.json.encode(value).decode()
