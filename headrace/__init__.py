@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     )
     from headrace.topology.topology import Topology
 
-__version__ = "0.1.0"
+    __version__: str
 
-# Spark's workers import a module or two of this package, over and over: only what is asked for is loaded.
+# Every worker process of Spark imports one or two modules of this package. Load only the names that are asked for.
 _HOMES = {
     "headrace.config": "StreamsConfig",
     "headrace.dsl.builder": "StreamsBuilder",
@@ -145,11 +145,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name == "__version__":
+        value: Any = import_module("importlib.metadata").version("headrace")
+    elif name in _MODULES:
+        value = getattr(import_module(_MODULES[name]), name)
+    else:
         raise AttributeError(f"module 'headrace' has no attribute '{name}'")
-    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from headrace import __version__
 from headrace.cli import consume, demo, describe, dev, produce, reset, run, topics
 from headrace.cli.options import Traceback
 from headrace.cli.reporting import Commands
@@ -35,6 +34,8 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from headrace import __version__  # saves every other command some milliseconds
+
         typer.echo(__version__)
         raise typer.Exit
 
