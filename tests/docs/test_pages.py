@@ -16,6 +16,7 @@ STARTS = (ROOT, ROOT / "headrace")
 """Where the path of a file that a page names may start."""
 TO_COME = {
     *(f"engine/{name}.py" for name in ("batches", "commit", "delivery", "in_process", "inputs")),
+    *(f"task/{name}.py" for name in ("binding", "running", "step_context")),
     "spark/state.py",
 }
 """Modules of the package that pages name already and that are on their way."""
