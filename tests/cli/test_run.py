@@ -165,14 +165,14 @@ def test_a_function_may_return_an_application(
     assert (config.application_id, config.commit_interval_ms) == ("mine", settings.get("commit_interval_ms", 100))
 
 
-def test_reset_of_what_is_not_there_says_where_it_looked() -> None:
+def test_reset_of_an_unknown_application_says_where_it_looked() -> None:
     outcome = headrace("reset", "nobody", "--yes")
 
     assert outcome.status == 1
     assert "application 'nobody' is unknown: there is no state in" in outcome.errors
 
 
-def test_reset_leaves_state_alone_whose_topics_are_elsewhere(folder: Path) -> None:
+def test_reset_refuses_state_whose_topics_are_somewhere_else(folder: Path) -> None:
     offsets = Path(".headrace/mine/checkpoint/offsets")
     offsets.mkdir(parents=True)
     (offsets / "0").touch()
@@ -187,7 +187,7 @@ def test_reset_leaves_state_alone_whose_topics_are_elsewhere(folder: Path) -> No
     assert not offsets.exists()
 
 
-def test_reset_looks_where_the_environment_says_that_state_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reset_finds_the_state_by_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_STATE_DIR", str(folder / "state"))
 
     assert f"there is no state in '{folder}/state/nobody'" in headrace("reset", "nobody").errors

@@ -1,4 +1,4 @@
-"""What people see on a terminal: tables, colours and questions.
+"""The output on a terminal: tables, colours and questions.
 
 Tests: headrace.cli.output
 """

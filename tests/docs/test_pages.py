@@ -1,4 +1,4 @@
-"""Every page of the documentation runs and every link leads somewhere.
+"""The examples of every page run, its links lead somewhere, and the files it names exist.
 
 Sessions with `>>>` are run by pytest's doctest plugin, which collects `docs/` itself.
 """
