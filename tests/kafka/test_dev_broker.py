@@ -1,7 +1,6 @@
-"""`DevBroker` and `headrace dev broker`: a broker that starts, keeps what it has, and ends.
+"""`headrace/dev`: `DevBroker` and `headrace dev broker` start, keep their topics, and end."""
 
-Tests: headrace.dev.kafka_broker, headrace.dev.kafka_jars, headrace.cli.dev
-"""
+# Tests: headrace.dev.kafka_broker, headrace.dev.kafka_jars, headrace.cli.dev
 
 import errno
 import os
