@@ -1,4 +1,4 @@
-# Every target sets up .venv by itself; it is renewed when the lock file or pyproject.toml change.
+# Every target sets up .venv by itself, and again when the lock file or pyproject.toml has changed.
 SEED ?= 7
 COUNT ?= 25
 FAMILY ?=
@@ -15,12 +15,12 @@ READY := $(VENV)/.ready
 
 help:
 	@echo "make run     count the words of 20,000 lines on Spark and the embedded log"
-	@echo "make test    lint, types and every test, with branch coverage"
-	@echo "make check   lint, types and the fast tests"
-	@echo "make fuzz    compare with Kafka Streams on random scenarios: SEED=$(SEED) COUNT=$(COUNT) per family, FAMILY= one only,"
-	@echo "             RESTART=1 rebuild the tasks halfway"
+	@echo "make test    check lint and types, and run every test with branch coverage"
+	@echo "make check   check lint and types, and run the fast tests"
+	@echo "make fuzz    compare with Kafka Streams on random scenarios: SEED=$(SEED) COUNT=$(COUNT) per family, FAMILY= for one family,"
+	@echo "             RESTART=1 to rebuild the tasks halfway"
 	@echo "make chaos   kill an application over and over and check its output: SEED=$(SEED) ROUNDS=$(ROUNDS),"
-	@echo "             BROKER=local or kafka, whose broker is killed, too"
+	@echo "             BROKER=local, or kafka to kill its broker too"
 	@echo "make docs    write docs/operators from the docstrings"
 	@echo "make lock    pin the newest allowed dependencies in requirements.txt"
 	@echo "make clean   remove the environment, caches and build output"

@@ -1,4 +1,4 @@
-"""What the examples in docstrings and in `docs/` use without importing it: `run`, `serdes`, all of `headrace`."""
+"""The names that examples in docstrings and in `docs/` use without an import: `run`, `serdes`, all of `headrace`."""
 
 from typing import Any
 
@@ -35,5 +35,8 @@ NAMES = {"run": run, "serdes": serdes, "TopologyTestDriver": TopologyTestDriver}
 @pytest.fixture(autouse=True)
 def _names_for_examples(request: pytest.FixtureRequest) -> None:
     if isinstance(request.node, pytest.DoctestItem):
-        for name, value in NAMES.items():  # a module's own names come first: there is a serde called Windowed
+        for (
+            name,
+            value,
+        ) in NAMES.items():  # a module's own names come first, because there is also a serde named Windowed
             request.node.dtest.globs.setdefault(name, value)

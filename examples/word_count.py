@@ -1,7 +1,7 @@
-"""Word count as an application of your own would be: topics, topology, configuration, run.
+"""Word count as a whole application: topics, topology, configuration, run.
 
-The topology is that of `headrace/demos/word_count.py`; yours would stand here. `python -m examples.word_count` makes
-the topics in a temporary embedded log, writes 20,000 lines, counts their words on Spark and prints the most frequent.
+It uses the topology of `headrace/demos/word_count.py`; yours would be here. `python -m examples.word_count` creates the
+topics in a temporary embedded log, writes 20,000 lines, counts their words on Spark and prints the most frequent ones.
 """
 
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ __all__ = ["build_topology"]
 
 
 def main() -> None:
-    # Only the engine needs Spark; the topology can be imported, tested and described without it.
+    # Imported here to save time: the topology can be imported, tested and described without Spark.
     from headrace import Streams
 
     with TemporaryDirectory(prefix="word-count-") as folder:
@@ -27,14 +27,14 @@ def main() -> None:
 
 
 def write_lines(broker: Broker, count: int) -> None:
-    """Make the topics, and lines in the one that the topology reads."""
+    """Create the topics, and write lines to the input topic."""
     broker.create_topic("lines", partitions=2)
     broker.create_topic("word-counts", partitions=2)
     broker.produce("lines", [(key, value, timestamp) for _, key, value, timestamp in make_records(count)])
 
 
 def read_top_words(broker: Broker) -> list[str]:
-    """Read the topic that the topology writes."""
+    """Return the most frequent words in the output topic."""
     counts = [
         (serdes.String.deserialize("word-counts", record.key), serdes.Long.deserialize("word-counts", record.value))
         for record in broker.records("word-counts")

@@ -1,8 +1,8 @@
-"""Write `docs/operators/`: one page per family of operators, made of the docstrings of the public classes.
+"""Write `docs/operators/`: one page per family of operators, from the docstrings of the public classes.
 
     python -m tools.build_docs
 
-What is on which page stands in `doc_pages.py`.
+`doc_pages.py` says which names are on which page.
 """
 
 import inspect
@@ -51,7 +51,7 @@ def resolve(name: str) -> Any:
     for part in rest:
         found = inspect.getattr_static(found, part)
     if found is None:
-        raise LookupError(f"there is no '{name}'")
+        raise LookupError(f"there is no '{name}'. Check tools/doc_pages.py")
     return found
 
 
@@ -59,7 +59,7 @@ def _index() -> str:
     lines = [
         "# Operators",
         "",
-        "Every step, made of the docstrings. The examples use this function, and everything it imports:",
+        "Every step, from the docstrings. The examples use these imports and this function:",
         "",
         "```python",
         *_IMPORTS,
@@ -68,7 +68,7 @@ def _index() -> str:
         inspect.getsource(conftest.run).rstrip(),
         "```",
         "",
-        "A record of four parts begins with its topic. Results are (key, value, timestamp).",
+        "A record with four values begins with its topic. Results are (key, value, timestamp).",
     ]
     for page in PAGES:
         lines += ["", f"## [{page.title}]({page.name}.md)", ""]
@@ -148,7 +148,7 @@ def _markdown(docstring: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the pages; remove those that are no longer there."""
+    """Write the pages, and remove pages that are no longer listed."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     made = pages()
     for old in FOLDER.glob("*.md"):

@@ -1,16 +1,16 @@
-"""Kill an application over and over, and see that its output is what an undisturbed one would give.
+"""Kill an application over and over, and check that its output is that of an undisturbed one.
 
     python -m tools.chaos --rounds 10 --seed 7        (or: make chaos ROUNDS=10 SEED=7)
     python -m tools.chaos --broker kafka              (or: make chaos BROKER=kafka)
 
-A round makes records for one of four topologies and runs it in a process of its own, which is killed with kill -9: at
-the points named in headrace/engine/crash.py, alone or with the worker that gets there, or at any moment. It is started
-again until it has come to its end. Then its output is compared, key by key, with what the test driver makes of the same
-records: nothing may be lost, doubled or out of order.
+A round generates records for one of four topologies and runs the topology in its own process, which is killed with
+kill -9: at the points named in headrace/engine/crash.py, alone or with the worker that gets there, or at a random
+moment. It is started again until it finishes. Then its output is compared, key by key, with the test driver's output
+for the same records: nothing may be lost, doubled or out of order.
 
-On Kafka the broker is killed, too, and stays away for a while; it freezes; and the application itself freezes for
-longer than its transactions may take, another one is started as if on another machine, and then the first wakes up. In
-the end no transaction may be open.
+On Kafka the broker is killed too, and stays away for a while, or it freezes. The application may also freeze for longer
+than its transactions may take. Another one is then started as if on another machine, and the first one wakes up. In the
+end no transaction may be open.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from headrace.testing import TopologyTestDriver
 PARTITIONS = 2
 TRANSACTION_MS = 10_000
 QUICK_BROKER = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}
-"""A broker that was killed comes back as soon as the controller has given it up."""
+"""Settings with which a killed broker comes back soon: the controller gives it up quickly."""
 _FORGOTTEN = b"Couldn't find leader endpoint for partitions"
-"""What a broker says that takes them for deleted, and will never end their transaction."""
+"""The log line of a broker that thinks the partitions are deleted, and never ends their transaction."""
 NO_BROKER, SUPERSEDED = 75, 76
-"""How an application ends that is to be started again, or not; anything else that ends one is a fault."""
+"""The statuses of an application that must be started again, and of one that must not; any other is a fault."""
 IN_WORKERS = ("after-read", "mid-task", "after-state-write")
 Results = dict[bytes | None, list[tuple[bytes | None, int]]]
-"""By key, the values and timestamps in their order."""
+"""The values and timestamps by key, in order."""
 Made = tuple[str, bytes, bytes, int]
 
 
 def mapped() -> Topology:
-    """Take values apart: no store at all."""
+    """Split values, without any store."""
     builder = StreamsBuilder()
     builder.stream("left", value_serde=serdes.String).flat_map_values(lambda text: text.split("-")).to("out")
     return builder.build()
@@ -91,7 +91,7 @@ def joined() -> Topology:
 
 
 def two_levels() -> Topology:
-    """Count words, then how many words have been seen how often."""
+    """Count words, then add up the counts by first letter."""
     builder = StreamsBuilder()
     words = builder.stream("left", value_serde=serdes.String).flat_map_values(lambda text: text.split("-"))
     counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="words")
@@ -127,9 +127,9 @@ class Round:
         return f"local:{self.folder}/topics.db" if self.kafka is None else self.kafka.address
 
     def run(self, points: Sequence[str] = ()) -> tuple[Counter[str], list[str]]:
-        """Return how often it was killed and how, and what is wrong with its output.
+        """Return the kills by kind, and the errors in its output.
 
-        With `points` it is killed at each of these in turn, otherwise as it happens.
+        With `points` it is killed at each of these in turn, otherwise at random ones.
         """
         made = self._prepare()
         kills: Counter[str] = Counter()
@@ -140,7 +140,7 @@ class Round:
         return kills, self._problems(made)
 
     def run_undisturbed(self, environment: dict[str, str]) -> list[str]:
-        """Run it once, with an environment of its own; return what is wrong with its output."""
+        """Run it once, with this environment, and return the errors in its output."""
         made = self._prepare()
         process = self._popen(environment)
         try:
@@ -176,15 +176,15 @@ class Round:
             yield topic, b"k%d" % self.rng.randrange(20), value.encode(), 1000 + number * 3
 
     def _choose(self, kills: Counter[str]) -> str:
-        """Return where to kill it next; nowhere after so many times, for it must come to its end."""
+        """Return the point at which to kill it next; none after eight kills, because it must finish."""
         on_kafka = ["broker", "broker", "frozen broker", "zombie", *POINTS_WHERE_TASKS_WRITE]
         chosen = [*POINTS, "any moment", *(on_kafka if self.kafka is not None else [])]
         return "" if sum(kills.values()) >= 8 else self.rng.choice(chosen)
 
     def _start_and_kill(self, kills: Counter[str], point: str, *, first: bool = False) -> bool:
-        """Run the application until it ends or dies; tell whether it came to its end.
+        """Run the application until it finishes or dies; tell whether it finished.
 
-        It dies the `first` time that it comes to the point, as a whole, or else at some other.
+        With `first` it dies as a whole when it gets to the point for the first time, otherwise at some later time.
         """
         alone = not first and point in (*IN_WORKERS, *POINTS_WHERE_TASKS_WRITE) and self.rng.random() < 0.5
         counter = self.folder / f"passed-{sum(kills.values())}"
@@ -226,7 +226,7 @@ class Round:
             time.sleep(0.02)
 
     def _without_broker(self, process: subprocess.Popen[bytes], point: str, kills: Counter[str], first: bool) -> bool:
-        """Let the application be without its broker for a while, again and again; it is to go on by itself."""
+        """Take the broker away for a while, several times; the application must continue by itself."""
         assert self.kafka is not None
         try:
             for _ in range(self.rng.randrange(1, 4)):
@@ -248,13 +248,13 @@ class Round:
                     time.sleep(away)
                     os.kill(pid, signal.SIGCONT)
             status = process.wait(300)
-            # One that was just starting says that there is no broker, and is started again by whoever looks after it.
+            # An application that was just starting reports that there is no broker, and must be started again.
             return False if status == NO_BROKER else self._ended(status)
         finally:
             end_with_rest(process)
 
     def _zombie(self, process: subprocess.Popen[bytes], first: bool) -> bool:
-        """Freeze the application, start another one, and wake the first while that runs or when it has ended."""
+        """Freeze the application, start another one, and wake the first while the other runs or after its end."""
         other: subprocess.Popen[bytes] | None = None
         try:
             self._wait_a_while(process, first)
@@ -262,7 +262,7 @@ class Round:
                 return self._ended(process.returncode)
             os.killpg(process.pid, signal.SIGSTOP)
             time.sleep(TRANSACTION_MS / 1000 + 1)
-            # As on another machine: nobody there knows of the first one's lock, nor of its images.
+            # As on another machine, which has neither the lock of the first one nor its images.
             (self.folder / "state" / "chaos" / "lock").unlink(missing_ok=True)
             other = self._popen({**os.environ, "HEADRACE_BOOT_ID": "another-machine"})
             with suppress(subprocess.TimeoutExpired):
@@ -270,7 +270,7 @@ class Round:
             os.killpg(process.pid, signal.SIGCONT)
             status = other.wait(300)
             woken = process.wait(300)
-            if woken not in (0, SUPERSEDED, NO_BROKER):  # to one that was starting, the broker did not answer in time
+            if woken not in (0, SUPERSEDED, NO_BROKER):  # while it was starting, the broker did not answer in time
                 raise SystemExit(f"the application that was woken ended with status {woken}: see above")
             return self._ended(status) if status != SUPERSEDED else False
         finally:
@@ -287,7 +287,7 @@ class Round:
 def run_on_kafka(
     name: str, folder: Path, seed: str, records: int, points: Sequence[str] = ()
 ) -> tuple[Counter[str], list[str]]:
-    """Run a round with a broker of its own; once more, with another, when that one has broken its word."""
+    """Run a round with its own broker; repeat it with another one if the broker has forgotten a transaction."""
     for attempt in ("first", "second"):
         place = folder / attempt
         place.mkdir()
@@ -295,20 +295,20 @@ def run_on_kafka(
             with DevBroker(place / "kafka", free_port(), settings=QUICK_BROKER) as kafka:
                 return Round(name, place, random.Random(seed), records, kafka).run(points)
         except BrokerForgotError:
-            print(f"the broker has forgotten a transaction: once more; left in {place}", flush=True)
-    raise SystemExit("the broker has forgotten a transaction twice: that tells nothing of the application")
+            print(f"the broker has forgotten a transaction, trying again; its files are in {place}", flush=True)
+    raise SystemExit("the broker has forgotten a transaction twice, so the round says nothing about the application")
 
 
 class BrokerForgotError(Exception):
-    """The broker has not written the end of a transaction that it was to end, and never will: nothing can go on.
+    """The broker will never write the end of a transaction, so nothing can continue.
 
-    It happens to a broker that is alone and is killed in the midst of a commit: when it starts it finds no leader to
-    send the end to, not even itself, and takes the partitions for deleted.
+    It happens to a single broker that is killed during a commit: when it starts, it finds no leader to send the end to,
+    not even itself, and thinks that the partitions are deleted.
     """
 
 
 def open_transactions(broker: Broker) -> list[str]:
-    """Wait until no transaction is open, and say where one still is."""
+    """Wait until no transaction is open; return the topics that still have an open one."""
     topics = broker.topics()
     deadline = time.monotonic() + 30
     while True:
@@ -324,10 +324,10 @@ def open_transactions(broker: Broker) -> list[str]:
 
 
 def end_with_rest(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process, if it still runs, and what is left of its group: the JVM and the workers."""
+    """Kill a process, if it still runs, and the rest of its group: the JVM and the workers."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()  # else it would be there for ever, as a zombie
+    process.wait()  # otherwise it would stay as a zombie
     while True:
         try:
             os.killpg(process.pid, 0)
@@ -337,15 +337,15 @@ def end_with_rest(process: subprocess.Popen[bytes]) -> None:
 
 
 def expected(name: str, made: list[Made]) -> dict[str, Results]:
-    """Ask the test driver, partition by partition: stream time is a partition's own."""
+    """Return the output of the test driver, by partition, because every partition has its own stream time."""
     found: dict[str, Results] = {topic: {} for topic in OUTPUTS[name]}
-    # A repartition brings all partitions together again; one driver then has it all.
-    parts = range(PARTITIONS) if name != "two-levels" else [None]
-    for part in parts:
+    # After a repartition one driver must have the records of all partitions.
+    partitions = range(PARTITIONS) if name != "two-levels" else [None]
+    for partition in partitions:
         config = {"statestore_cache_max_bytes": 0, "default_value_serde": serdes.String}
         with TopologyTestDriver(TOPOLOGIES[name](), config) as driver:
             for topic, key, value, timestamp in made:
-                if part is None or partition_of(key, PARTITIONS) == part:
+                if partition is None or partition_of(key, PARTITIONS) == partition:
                     driver.pipe(topic, key, value, timestamp, [])
             for topic in OUTPUTS[name]:
                 for out_key, out_value, timestamp, _ in driver.queue(topic):
@@ -361,7 +361,7 @@ def read(broker: Broker, topic: str) -> Results:
 
 
 def differences(wanted: dict[str, Results], found: dict[str, Results]) -> Iterator[str]:
-    """Say for every key what was lost, doubled or out of order."""
+    """Describe, for every key, the records that were lost, doubled or out of order."""
     for topic, by_key in wanted.items():
         for key in sorted({*by_key, *found[topic]}, key=repr):
             one, other = by_key.get(key, []), found[topic].get(key, [])
@@ -373,7 +373,7 @@ def differences(wanted: dict[str, Results], found: dict[str, Results]) -> Iterat
 
 
 def child(name: str, folder: str, address: str, take_along: bool) -> None:
-    """Be the application: go on after whatever kills a worker, until everything is processed."""
+    """Be the application: continue when a worker is killed, until everything is processed."""
     if take_along:
         os.environ["HEADRACE_CRASH_PID"] = str(os.getpid())
     config = StreamsConfig(
@@ -397,7 +397,7 @@ def child(name: str, folder: str, address: str, take_along: bool) -> None:
 
 
 def after_a_worker(error: BaseException) -> StreamThreadExceptionResponse:
-    """Go on when a worker was killed; whatever else there is, an application is to come through by itself."""
+    """Start again if a worker was killed; the application must handle anything else by itself."""
     died = "a Python worker died" in str(error)
     return StreamThreadExceptionResponse.REPLACE_THREAD if died else StreamThreadExceptionResponse.SHUTDOWN_CLIENT
 
@@ -415,7 +415,7 @@ def main() -> None:
         name, place, address = given.child
         child(name, place, address, given.take_along)
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the application and the broker are ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the application and the broker end too
     total: Counter[str] = Counter()
     wrong = 0
     for number in range(given.rounds):
@@ -427,15 +427,15 @@ def main() -> None:
             kills, problems = Round(name, folder, random.Random(f"{given.seed}/{number}"), given.records).run()
         total += kills
         wrong += len(problems)
-        said = ", ".join(f"{point} {count}" for point, count in sorted(kills.items())) or "none"
+        listed = ", ".join(f"{point} {count}" for point, count in sorted(kills.items())) or "none"
         print(
-            f"round {number + 1} ({name}): killed {sum(kills.values())} times ({said}), {len(problems)} wrong",
+            f"round {number + 1} ({name}): killed {sum(kills.values())} times ({listed}), {len(problems)} wrong",
             flush=True,
         )
         for problem in problems[:10]:
             print(f"  {problem}", flush=True)
         if problems:
-            print(f"  left in {folder}", flush=True)
+            print(f"  its files are in {folder}", flush=True)
         else:
             shutil.rmtree(folder, ignore_errors=True)
     print(f"{sum(total.values())} kills: {dict(sorted(total.items()))}; {wrong} keys wrong")

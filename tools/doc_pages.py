@@ -1,11 +1,11 @@
-"""Which class or method is on which page of `docs/operators/`; a name with `()` also shows how it is made."""
+"""The classes and methods on each page of `docs/operators/`; a name with `()` also shows its constructor."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page: what it is about, and sections of names whose docstrings it shows."""
+    """A page: a title, an introduction, and sections with the names whose docstrings it shows."""
 
     name: str
     title: str
@@ -43,7 +43,7 @@ PAGES = (
     Page(
         "grouping-and-aggregation",
         "Grouping and aggregation",
-        "Group a stream or a table by key, then fold the values of each key into one. The result is a `KTable`.\n"
+        "Group a stream or a table by key, then combine the values of each key into one. The result is a `KTable`.\n"
         "The result's timestamp is the larger of the record's and the one stored with the aggregate.",
         {
             "Grouping a stream": "KStream.group_by_key KStream.group_by GroupedStream",
@@ -58,7 +58,7 @@ PAGES = (
         "windows",
         "Windows",
         "A windowed aggregation keeps one aggregate per key and window: its result is a `KTable` of `Windowed` keys.\n"
-        "Durations are `timedelta`s or whole milliseconds. A record that comes after its window's grace is dropped.",
+        "Durations are `timedelta`s or whole milliseconds. A record that arrives after its window's grace is dropped.",
         {
             "Kinds of windows": "TumblingWindows() HoppingWindows() SlidingWindows() SessionWindows() "
             "UnlimitedWindows()",
@@ -74,7 +74,7 @@ PAGES = (
         "suppress",
         "Suppress",
         "`KTable.suppress` holds back the updates of a table: until the window is final, or for some time.\n"
-        "Keys wait in the order of their time, then of their serialized bytes. What goes on has the timestamp and the\n"
+        "Keys wait in the order of their time, then of their serialized bytes. A result has the timestamp and the\n"
         "headers of the last update.",
         {
             "The step": "KTable.suppress",
@@ -87,7 +87,7 @@ PAGES = (
         "joins",
         "Joins",
         "Streams join streams, tables and global tables; tables join tables.\n"
-        "[Concepts](../concepts.md#joins) says what each kind puts out, and when.",
+        "[Concepts](../concepts.md#joins) says what results each kind gives, and when.",
         {
             "Of a stream": "KStream.join KStream.left_join KStream.outer_join JoinWindows()",
             "Of a table": "KTable.join KTable.left_join KTable.outer_join",
@@ -96,7 +96,7 @@ PAGES = (
     Page(
         "processor-api",
         "The Processor API",
-        "Where the DSL has no word for it, write a step of your own: in the DSL with `process` and `process_values`,\n"
+        "If the DSL has no call for a step, write your own: in the DSL with `process` and `process_values`,\n"
         "or as a whole topology of sources, processors, stores and sinks.",
         {
             "In the DSL": "KStream.process KStream.process_values",
@@ -114,8 +114,8 @@ PAGES = (
     Page(
         "stores",
         "Stores",
-        "A step of the DSL keeps its store by itself; `store=` gives it a name or more. Processors get the stores\n"
-        "that are connected to them. Order is that of the serialized bytes of the keys.",
+        "A step of the DSL makes its own store; `store=` gives it a name and options. Processors get the stores\n"
+        "that are connected to them. Entries are in the order of the serialized bytes of their keys.",
         {
             "Stores of the DSL": "Materialized()",
             "Stores for processors": "StreamsBuilder.add_state_store Stores Stores.key_value Stores.window "

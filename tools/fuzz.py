@@ -2,7 +2,8 @@
 
     python -m tools.fuzz --seed 7 --count 25 [--family session] [--restart]
 
-Differences are made small, printed, and written to conformance/failures.jsonl in the form of the recorded vectors.
+Scenarios with a difference are made small, printed, and written to conformance/failures.jsonl in the form of the
+recorded vectors.
 """
 
 import argparse
@@ -28,7 +29,7 @@ Scenario = dict[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """A scenario as the oracle answered it, and how Headrace differs."""
+    """A scenario with the oracle's answer, and how Headrace differs."""
 
     answer: Scenario
     kind: str
@@ -36,7 +37,7 @@ class Difference:
 
 
 def compare(answer: Scenario, restart: bool) -> Difference | None:
-    """Run an answered scenario on Headrace; None when the result is the same."""
+    """Run an answered scenario on Headrace; return None if the result is the same."""
     expected = recorded_result(answer)
     try:
         actual = run(answer, restart_before={len(answer["input"]) // 2} if restart else ())
@@ -53,7 +54,7 @@ def _kind(expected: Result, actual: Result) -> str:
 
 
 def smallest(oracle: Oracle, difference: Difference, restart: bool) -> Difference:
-    """Make the scenario small; the difference stays of its kind, so that one bug does not hide behind another."""
+    """Make the scenario small. The kind of difference stays, so that one bug does not hide behind another."""
     found = difference
 
     def still_fails(scenario: Scenario) -> bool:
@@ -76,7 +77,7 @@ def scenarios(seed: int, count: int, families: list[str]) -> Iterator[Scenario]:
 
 
 def fuzz(oracle: Oracle, options: argparse.Namespace) -> int:
-    """Run them all, then report; the number of differences."""
+    """Run all scenarios, then report; return the number of differences."""
     families = options.family or list(generate.FAMILIES)
     ran: collections.Counter[str] = collections.Counter()
     refused = 0
@@ -99,7 +100,7 @@ def fuzz(oracle: Oracle, options: argparse.Namespace) -> int:
 
 
 def _one_of_each_first(differences: dict[str, list[Difference]]) -> list[Difference]:
-    """Order by family and kind, so that the few that are made small are not all the same bug."""
+    """Mix families and kinds, so that the few differences that are made small are not all the same bug."""
     ranked = []
     for family, found in differences.items():
         seen: collections.Counter[str] = collections.Counter()

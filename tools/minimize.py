@@ -1,4 +1,4 @@
-"""Makes a failing scenario small: fewer input entries, fewer nodes, plainer entries, as long as it still fails."""
+"""Make a failing scenario small: fewer and simpler entries, fewer nodes, as long as it still fails."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ OPTIONAL_FIELDS = ("store", "retention", "max_records")
 
 
 def minimize(scenario: Scenario, still_fails: Callable[[Scenario], bool], attempts: int = 500) -> Scenario:
-    """Return the smallest variant found with at most that many calls of `still_fails`."""
+    """Return the smallest variant that at most `attempts` calls of `still_fails` find."""
     best = {name: scenario[name] for name in ("id", "tags", "topology", "input")}
     remaining = attempts
 
@@ -43,7 +43,7 @@ def _size(scenario: Scenario) -> tuple[int, int]:
 
 
 def _shrink_input(best: Callable[[], Scenario], accepted: Callable[[Scenario], bool]) -> None:
-    """Cut pieces out of the input: halves first, single entries last, from the end."""
+    """Cut pieces out of the input, from its end: first halves, last single entries."""
     length = len(best()["input"])
     while length:
         end = len(best()["input"])
@@ -60,7 +60,7 @@ def _take_all(
     best: Callable[[], Scenario],
     accepted: Callable[[Scenario], bool],
 ) -> None:
-    """Take the first variant that still fails, and start over from it, until none does."""
+    """Take the first variant that still fails and start over from it, until no variant fails."""
     while any(accepted(variant) for variant in variants(best())):
         pass
 
@@ -82,7 +82,7 @@ def _smaller_topologies(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _without(scenario: Scenario, node: dict[str, Any], replacement: str | None) -> Scenario:
-    """Take a node out, let those that read from it read from its upstream, and drop what feeds no output or store."""
+    """Remove a node, connect its readers to its upstream node, and drop nodes that feed no output or store."""
     nodes = [_rewired(other, node["id"], replacement) for other in scenario["topology"] if other is not node]
     return _pruned({**scenario, "topology": nodes})
 

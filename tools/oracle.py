@@ -1,4 +1,4 @@
-"""The conformance oracle as a process: scenarios go in, what Kafka Streams makes of them comes out, in order."""
+"""The conformance oracle as a process: it takes scenarios and returns the results of Kafka Streams, in order."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ Scenario = dict[str, Any]
 
 
 class OracleError(Exception):
-    """The oracle cannot be built or has stopped."""
+    """The oracle cannot be built, or it has stopped."""
 
 
 def build_oracle() -> None:
@@ -31,12 +31,14 @@ def build_oracle() -> None:
     _require("mvn", "Maven")
     print("building the oracle with Maven", flush=True)
     if subprocess.run(["mvn", "-B", "-q", "clean", "package"], cwd=CONFORMANCE, check=False).returncode:
-        raise OracleError("Maven could not build the oracle in conformance/, see above")
+        raise OracleError("Maven could not build the oracle in conformance/. Its output is above")
 
 
 def _require(command: str, what: str) -> None:
     if shutil.which(command) is None:
-        raise OracleError(f"the fuzzer compares with the real Kafka Streams and needs {what}: no {command} on the PATH")
+        raise OracleError(
+            f"the fuzzer runs the real Kafka Streams and needs {what}, but there is no {command} on the PATH"
+        )
 
 
 class Oracle:
@@ -57,14 +59,14 @@ class Oracle:
         self._process.communicate()
 
     def ask(self, scenario: Scenario) -> Scenario:
-        """Run one scenario; one that Kafka Streams refuses comes back with an "error"."""
+        """Run a scenario; the answer has an "error" if Kafka Streams refuses it."""
         self._send(scenario)
         return self._receive()
 
     def answers(self, scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
-        """Run many, at work on the next ones while the caller looks at an answer."""
+        """Run many scenarios; the oracle works on the next ones while the caller looks at an answer."""
         pending = list(scenarios)
-        # The pipes are small: were they filled from here, both sides could wait for each other.
+        # A thread fills the pipe, which is small: otherwise both sides could wait for each other.
         writer = threading.Thread(target=self._send_all, args=(pending,), daemon=True)
         writer.start()
         for _ in pending:
@@ -76,7 +78,7 @@ class Oracle:
             try:
                 self._send(scenario)
             except (OSError, ValueError):
-                return  # the oracle has gone; the reading side tells
+                return  # the oracle is gone; `_receive` reports it
 
     def _send(self, scenario: Scenario) -> None:
         assert self._process.stdin is not None

@@ -1,6 +1,6 @@
 #!/bin/sh
-# setup_venv.sh DIR: a virtual environment with the locked dependencies and the project itself.
-# Uses uv; gets it from PyPI when it is missing; goes on with pip when it cannot be had.
+# setup_venv.sh DIR: make a virtual environment with the locked dependencies and the project itself.
+# It uses uv. If uv is missing, it installs uv from the package index, or uses pip if that fails.
 set -eu
 venv=$1
 python=${PYTHON:-python3}
@@ -27,7 +27,7 @@ install() {
 }
 install --require-hashes -r requirements.txt
 install --no-deps --no-build-isolation -e .
-# Spark starts several Pythons for a query, and each would compile the modules again where writing them is switched off.
+# Spark starts several Pythons for a query. Where Python may not write bytecode, each would compile the modules again.
 "$venv/bin/python" -m compileall -q headrace
-# Applications start in two thirds of the time with this; without it they run as well.
-"$venv/bin/python" -m headrace dev classes || echo "Spark's classes could not be kept in a file: every start reads them anew" >&2
+# With this, applications start in two thirds of the time. They also run without it.
+"$venv/bin/python" -m headrace dev classes || echo "Spark's classes could not be written to a file. Applications run, but start more slowly" >&2

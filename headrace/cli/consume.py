@@ -1,4 +1,4 @@
-"""`headrace consume`: the records of a topic, as lines."""
+"""`headrace consume`: print the records of a topic as lines."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     from_beginning: Annotated[
         bool,
-        typer.Option("--from-beginning", help="Begin with the first record: what it does anyway without --follow."),
+        typer.Option("--from-beginning", help="Start at the first record. Without --follow this is the default."),
     ] = False,
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", help="Wait for new records, and begin with those unless --from-beginning."),
+        typer.Option(
+            "--follow", "-f", help="Keep waiting for new records, and skip older ones unless --from-beginning is given."
+        ),
     ] = False,
     most: Annotated[
-        int | None, typer.Option("--max", "-n", min=1, help="End after this many records.", show_default="no limit")
+        int | None, typer.Option("--max", "-n", min=1, help="Stop after this many records.", show_default="no limit")
     ] = None,
     columns: Annotated[
-        str, typer.Option("--print", metavar="PARTS", help=f"What to print, with commas: of {', '.join(COLUMNS)}.")
+        str,
+        typer.Option("--print", metavar="COLUMNS", help=f"The columns to print, with commas: {', '.join(COLUMNS)}."),
     ] = "key,value",
     key_serde: Annotated[str, typer.Option("--key-serde", help="The serde of keys.")] = "String",
     value_serde: Annotated[str, typer.Option("--value-serde", help="The serde of values.")] = "String",
-    null_marker: Annotated[str, typer.Option("--null-marker", help="What to print for null.")] = "null",
+    null_marker: Annotated[str, typer.Option("--null-marker", help="The text to print for null.")] = "null",
     address: Address = DEFAULT_ADDRESS,
     kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
-    """Print the records of a topic, one a line, with tabs between key and value.
+    """Print the records of a topic, one per line, with a tab between key and value.
 
-    Without --follow: from the first record to what is the last one now. With --follow: the records that come from now
-    on, until Ctrl-C; with --from-beginning those that are there before them.
+    Without --follow it prints the records that are there now and stops. With --follow it prints the records that
+    arrive from now on, until Ctrl-C; with --from-beginning it prints the older ones first.
     """
     chosen = _columns(columns)
     texts = RecordTexts(
@@ -57,7 +60,7 @@ def consume(
 
 
 class RecordTexts:
-    """The parts of a record as text."""
+    """The columns of a record as text."""
 
     def __init__(self, key_serde: TextSerde, value_serde: TextSerde) -> None:
         self._key_serde = key_serde
@@ -85,5 +88,5 @@ def _columns(text: str) -> list[str]:
     chosen = [column.strip() for column in text.split(",")]
     unknown = [column for column in chosen if column not in COLUMNS]
     if unknown:
-        raise ConfigError(f"--print: expected some of {', '.join(COLUMNS)}, got '{unknown[0]}'")
+        raise ConfigError(f"--print: there is no column '{unknown[0]}'. Choose from {', '.join(COLUMNS)}")
     return chosen

@@ -1,4 +1,4 @@
-"""`headrace demo`: a well-known application over made-up data."""
+"""`headrace demo`: run a well-known application over generated data."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _CHUNK = 10_000
 def demo(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(DEMOS)}.")] = "word_count",
     records: Annotated[
-        int | None, typer.Option("--records", min=1, help="How many records to make.", show_default="20000")
+        int | None, typer.Option("--records", min=1, help="How many records to generate.", show_default="20000")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed makes other records.")] = 7,
-    partitions: Annotated[int, typer.Option("--partitions", min=1, help="Of every topic.")] = 2,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed generates other records.")] = 7,
+    partitions: Annotated[int, typer.Option("--partitions", min=1, help="The number of partitions of each topic.")] = 2,
     master: Annotated[str, typer.Option("--master", help="Spark's master.")] = "local[*]",
     traceback: Traceback = False,
 ) -> None:
-    """Run a demo on Spark and the embedded log: make records, process them, print what came out.
+    """Run a demo on Spark and the embedded log: generate records, process them and print the results.
 
-    Every run begins anew. The topics stay in .headrace/demos/NAME, to be looked at.
+    Every run starts from scratch. The topics stay in .headrace/demos/NAME, so that you can look at them.
     """
     wanted = name.replace("-", "_")
     if wanted not in DEMOS:
@@ -41,6 +41,7 @@ def demo(
 
 def run_demo(chosen: Demo, records: int | None, seed: int, partitions: int, master: str) -> None:
     """Run a demo in its own folder."""
+    # Imported here to save time: `headrace --help` does not need Spark.
     from headrace import Streams, StreamsConfig
     from headrace.application.folder import ApplicationFolder
 
@@ -58,7 +59,7 @@ def run_demo(chosen: Demo, records: int | None, seed: int, partitions: int, mast
     started = time.perf_counter()
     with connect(config.bootstrap_servers) as broker:
         made = _make(broker, chosen, records or chosen.records, seed, partitions)
-        print(f"made {made:,} records in {time.perf_counter() - started:.1f} s, now starting Spark", flush=True)
+        print(f"generated {made:,} records in {time.perf_counter() - started:.1f} s, now starting Spark", flush=True)
         started = time.perf_counter()
         application = Streams(chosen.build_topology(), config)
         application.run(until_caught_up=True)
@@ -66,10 +67,10 @@ def run_demo(chosen: Demo, records: int | None, seed: int, partitions: int, mast
         took = time.perf_counter() - started
         print(
             f"processed {values['records_in_total']:,.0f} records into {values['records_out_total']:,.0f} "
-            f"in {took:.1f} s, start of Spark included\n"
+            f"in {took:.1f} s, including the start of Spark\n"
         )
         print("\n".join(chosen.summarize(_read(broker, chosen))))
-    print("\nLook further:")
+    print("\nTry next:")
     for topic, (_, value_serde) in chosen.outputs.items():
         named = repr(value_serde).removeprefix("serdes.")
         serde = f" --value-serde {named}" if named in ("Long", "Json") else ""
@@ -82,7 +83,7 @@ def run_demo(chosen: Demo, records: int | None, seed: int, partitions: int, mast
 
 
 def _make(broker: Broker, chosen: Demo, count: int, seed: int, partitions: int) -> int:
-    """Write the records of a demo, a topic's in order."""
+    """Write the records of a demo, in order within each topic."""
     waiting: dict[str, list[Any]] = {}
     made = 0
     for topic, key, value, timestamp in chosen.make_records(count, seed):

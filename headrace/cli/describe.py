@@ -1,4 +1,4 @@
-"""`headrace describe`: what a topology is made of."""
+"""`headrace describe`: print or draw a topology."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.cli.options import Traceback
 
 
 class Format(StrEnum):
-    """How a topology is shown."""
+    """The form in which a topology is printed."""
 
     text = "text"
     mermaid = "mermaid"
@@ -25,17 +25,15 @@ def describe(
         str,
         typer.Argument(
             metavar="MODULE:APP",
-            help="A Topology, a StreamsBuilder, a Streams, or a function that returns one, in a module.",
+            help="A module and the name of a Topology, a StreamsBuilder, a Streams or a function that returns one.",
         ),
     ],
-    how: Annotated[
-        Format, typer.Option("--format", "-f", help="svg needs Graphviz; the others need nothing.")
-    ] = Format.text,
+    how: Annotated[Format, typer.Option("--format", "-f", help="The form to print. svg needs Graphviz.")] = Format.text,
     traceback: Traceback = False,
 ) -> None:
     """Print a topology: its sources, steps, stores and sinks.
 
-    Modules are looked for in the working directory first.
+    The working directory is searched for the module first.
     """
     description = load_topology(app).describe()
     match how:

@@ -22,7 +22,8 @@ _WANTED = "a Topology, a StreamsBuilder, a Streams, or a function that returns o
 
 
 def load_application(name: str, settings: Mapping[str, Any]) -> Streams:
-    """Return the application of `MODULE:APP`, with these settings over its own."""
+    """Return the application of `MODULE:APP`; these settings override its own."""
+    # Imported here to save time: only commands that load an application need Spark.
     from headrace import Streams, StreamsConfig
 
     made = _made(name)
@@ -34,7 +35,7 @@ def load_application(name: str, settings: Mapping[str, Any]) -> Streams:
 
 
 def load_topology(name: str) -> Topology:
-    """Return the topology of `MODULE:APP`; modules of the working directory come first.
+    """Return the topology of `MODULE:APP`; the working directory is searched first.
 
     >>> load_topology("examples.word_count:build_topology").describe().sub_topologies[0].id
     0
@@ -46,7 +47,7 @@ def _find(name: str) -> Any:
     module_name, separator, app = name.partition(":")
     if module_name.endswith(".py"):
         as_module = module_name.removesuffix(".py").removeprefix("./").replace("/", ".")
-        raise ConfigError(f"expected MODULE:APP, got the file in '{name}'. Did you mean '{as_module}:{app or 'APP'}'?")
+        raise ConfigError(f"'{name}' names a file, not a module. Did you mean '{as_module}:{app or 'APP'}'?")
     if not separator or not module_name or not app:
         raise ConfigError(f"expected MODULE:APP, such as word_count:topology, got '{name}'")
     found: Any = _load_module(module_name)
@@ -64,13 +65,13 @@ def _load_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise ConfigError(
-                f"there is no module '{error.name}', neither in '{folder}' nor among what is installed"
+                f"there is no module '{error.name}' in '{folder}' or among the installed packages"
             ) from error
-        raise HeadraceError(f"module '{name}' cannot be imported: {_said(error)}") from error
+        raise HeadraceError(f"module '{name}' cannot be imported: {_describe(error)}") from error
     except HeadraceError:
         raise
     except Exception as error:
-        raise HeadraceError(f"module '{name}' cannot be imported: {_said(error)}") from error
+        raise HeadraceError(f"module '{name}' cannot be imported: {_describe(error)}") from error
 
 
 def _attribute(owner: Any, attribute: str, name: str) -> Any:
@@ -86,7 +87,8 @@ def _attribute(owner: Any, attribute: str, name: str) -> Any:
 
 
 def _made(name: str) -> Streams | StreamsBuilder | Topology:
-    """Return what is in the module, or what the function there returns."""
+    """Return the object in the module, or the result if it is a function."""
+    # Imported here to save time: only commands that load an application need Spark.
     from headrace import Streams
 
     found = _find(name)
@@ -109,18 +111,18 @@ def _call(function: Any, name: str) -> Any:
     except TypeError:
         signature = inspect.signature(function)
         raise ConfigError(f"'{name}': expected a function without arguments, got one with {signature}") from None
-    except ValueError:  # a builtin that does not tell
+    except ValueError:  # a builtin without a signature
         pass
     try:
         return function()
     except HeadraceError:
         raise
     except Exception as error:
-        raise HeadraceError(f"'{name}' failed: {_said(error)}") from error
+        raise HeadraceError(f"'{name}' failed: {_describe(error)}") from error
 
 
-def _said(error: Exception) -> str:
-    """Name an error, and the line where it was raised: the last one of the user's own code."""
+def _describe(error: Exception) -> str:
+    """Describe an error with the line that raised it: the last one in the user's own code."""
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]

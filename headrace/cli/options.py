@@ -1,4 +1,4 @@
-"""The options that commands have in common, and the broker that they name."""
+"""The options that several commands share, and the broker they name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Address: TypeAlias = Annotated[
         "-b",
         metavar="ADDRESS",
         envvar=ADDRESS_VARIABLE,
-        help="Where the topics are: local:PATH is the embedded log in that file, HOST:PORT,... a Kafka cluster.",
+        help="The address of the topics: local:PATH for an embedded log, HOST:PORT,... for a Kafka cluster.",
     ),
 ]
 KafkaConfig: TypeAlias = Annotated[
@@ -35,8 +35,8 @@ KafkaConfig: TypeAlias = Annotated[
     typer.Option(
         "--kafka-config",
         metavar="FILE",
-        help="Settings of Kafka's clients, NAME=VALUE a line, such as security.protocol=SSL.",
-        show_default=f"those in {SETTINGS_VARIABLE}, which also has the ones that are not in the file",
+        help="A file with settings of Kafka's clients, one NAME=VALUE per line, such as security.protocol=SSL.",
+        show_default=f"{SETTINGS_VARIABLE}, which also adds settings that the file does not have",
     ),
 ]
 Traceback: TypeAlias = Annotated[
@@ -48,7 +48,7 @@ Traceback: TypeAlias = Annotated[
 
 
 def open_broker(address: str, kafka_config: Path | None, *, make: bool = False) -> Broker:
-    """Open the topics of an address; only `make` makes a file where there is none."""
+    """Open the topics of an address; create a missing file only with `make`."""
     path = local_path(address)
     if path is not None and not path.exists() and not make:
         raise TopicError(f"there are no topics yet: '{path}' does not exist. {_how_to_create('one', 'NAME', address)}")
@@ -56,7 +56,7 @@ def open_broker(address: str, kafka_config: Path | None, *, make: bool = False) 
 
 
 def client_settings(address: str, kafka_config: Path | None) -> dict[str, Any]:
-    """Return the settings of Kafka's clients: those in a file, and the others that the environment has."""
+    """Return the settings of Kafka's clients: those in the file, then those in the environment."""
     others = {} if local_path(address) is not None else _settings_of_environment()
     return others | ({} if kafka_config is None else settings_in(kafka_config))
 
@@ -68,7 +68,7 @@ def local_path(address: str) -> Path | None:
 
 
 def check_topic(broker: Broker, topic: str, address: str) -> None:
-    """Raise when there is no such topic; say how to get it."""
+    """Raise if the topic does not exist, and say how to create it."""
     known = list(broker.topics())
     if topic in known or _is_hidden(broker, topic):
         return
@@ -81,9 +81,9 @@ def check_topic(broker: Broker, topic: str, address: str) -> None:
 
 
 def _is_hidden(broker: Broker, topic: str) -> bool:
-    """Tell whether there is such a topic, and it is not listed as the user may not see it.
+    """Tell whether the topic exists but is not listed, because the user may not see it.
 
-    The command goes on then: the broker's answer to what it does says what it takes.
+    The command then goes on, and the broker's answer says which permission is missing.
     """
     try:
         broker.end_offsets(topic)
@@ -93,7 +93,7 @@ def _is_hidden(broker: Broker, topic: str) -> bool:
 
 
 def settings_in(file: Path) -> dict[str, str]:
-    """Return the settings in a file of properties."""
+    """Return the settings in a properties file."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -110,7 +110,7 @@ def settings_in(file: Path) -> dict[str, str]:
 
 
 def _settings_of_environment() -> dict[str, Any]:
-    """Return the settings that applications take from the environment, too."""
+    """Return the settings in the environment, where applications find them too."""
     given = os.environ.get(SETTINGS_VARIABLE)
     if not given:
         return {}

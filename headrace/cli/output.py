@@ -1,4 +1,4 @@
-"""What commands print: tables for people, lines with tabs for programs."""
+"""The output of commands: tables for people, lines with tabs for programs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rich.text import Text
 
 NUMBERS = frozenset({"partitions", "partition", "end offset", "retention (ms)"})
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-"""What a terminal would take for a command is shown by its code."""
+"""Control characters are shown by their code, so that a record cannot command the terminal."""
 STYLES = {"key": "cyan", "timestamp": "dim", "partition": "dim", "offset": "dim", "headers": "magenta"}
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table on a terminal; elsewhere the rows alone, with tabs between their parts."""
+    """Print a table on a terminal, and plain rows with tabs anywhere else."""
     if not sys.stdout.isatty():
         for row in rows:
             print("\t".join(row))
@@ -30,7 +30,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 class LinePrinter:
-    """Print records as they come: with tabs between their parts, and with colours on a terminal."""
+    """Print records as they arrive, with tabs between the columns and colours on a terminal."""
 
     def __init__(self, columns: Sequence[str], *, at_once: bool) -> None:
         self._styles = [STYLES.get(column, "") for column in columns]

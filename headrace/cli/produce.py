@@ -1,4 +1,4 @@
-"""`headrace produce`: lines into a topic."""
+"""`headrace produce`: append lines to a topic."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ _CHUNK = 1 << 20
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic, which must exist.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic. It must exist.")],
     key_separator: Annotated[
         str | None,
-        typer.Option("--key-separator", help="What stands between key and value; \\t is a tab. Without: no key."),
+        typer.Option(
+            "--key-separator", help="The text between key and value; \\t is a tab. Without it records have no key."
+        ),
     ] = None,
     key_serde: Annotated[str, typer.Option("--key-serde", help="The serde of keys.")] = "String",
     value_serde: Annotated[str, typer.Option("--value-serde", help="The serde of values.")] = "String",
     partition: Annotated[
-        int | None, typer.Option("--partition", help="The partition of all records.", show_default="the key decides")
+        int | None, typer.Option("--partition", help="The partition for all records.", show_default="the key decides")
     ] = None,
     timestamp: Annotated[
         int | None,
-        typer.Option("--timestamp", help="The timestamp of all records, in milliseconds.", show_default="now"),
+        typer.Option("--timestamp", help="The timestamp for all records, in milliseconds.", show_default="now"),
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="A header of all records; repeatable.")
+        list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="A header for all records; repeatable.")
     ] = None,
     null_marker: Annotated[
         str | None, typer.Option("--null-marker", help="The text that stands for a null key or value.")
@@ -43,10 +45,9 @@ def produce(
     kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
-    """Append the lines of the standard input to a topic, one record for each line.
+    """Append the lines of standard input to a topic, one record per line.
 
-    Lines are written as they come, together with those that come at the same time. When a line is wrong, the lines
-    before it stay.
+    Lines are written as they arrive. If a line is wrong, the lines before it stay in the topic.
     """
     lines = LineReader(
         topic,
@@ -58,9 +59,9 @@ def produce(
     )
     with open_broker(address, kafka_config) as broker:
         check_topic(broker, topic, address)
-        broker.produce(topic, [], partition)  # finds a wrong partition before anything is read
+        broker.produce(topic, [], partition)  # refuses a wrong partition before it reads any input
         if sys.stdin.isatty():
-            print("One record a line; Ctrl-D ends.", file=sys.stderr)
+            print("Type one record per line. Press Ctrl-D to finish.", file=sys.stderr)
         count = 0
         for records in lines.batches():
             count += broker.produce(topic, records, partition)
@@ -87,7 +88,7 @@ class LineReader:
         self._headers = headers
 
     def batches(self) -> Iterator[list[Produced]]:
-        """Read what there is, and give the records of the lines that are complete; a wrong line raises after those."""
+        """Yield the records of the complete lines that have arrived; raise for a wrong line after those before it."""
         number = 0
         for lines in _available_lines():
             records: list[Produced] = []
@@ -117,7 +118,7 @@ class LineReader:
 
 
 def _available_lines() -> Iterator[list[bytes]]:
-    """Read the standard input in pieces, as they come; the last line may lack its end."""
+    """Yield lines of standard input as they arrive; the last one may lack its newline."""
     stdin = cast("BufferedReader", sys.stdin.buffer)
     rest = b""
     while piece := stdin.read1(_CHUNK):

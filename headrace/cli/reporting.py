@@ -1,4 +1,4 @@
-"""How commands end: errors in one line, interruptions and closed pipes without a word."""
+"""How commands end: errors print one line, interruptions and closed pipes print nothing."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _WANTED = "headrace.traceback"
 
 
 class Commands(TyperGroup):
-    """Commands whose errors a user reads: no traceback unless it is asked for."""
+    """Commands that report errors to users: in one line, with a traceback only on request."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             done = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a closed pipe can still be told from an error
+            sys.stdout.flush()  # flush here, where a closed pipe can still be told from an error
             return done
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # What is left in the buffer goes nowhere: Python would complain about it at its end.
+            # Discard the rest of the buffer: Python would complain about it on exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except HeadraceError as error:
@@ -40,7 +40,7 @@ class Commands(TyperGroup):
 
 
 def want_traceback(ctx: typer.Context, wanted: bool) -> None:
-    """Remember `--traceback`, on whatever command it stands."""
+    """Remember `--traceback`, which any command accepts."""
     if wanted:
         ctx.meta[_WANTED] = True
 

@@ -1,4 +1,4 @@
-"""`headrace reset`: take an application back to the beginning."""
+"""`headrace reset`: start an application over from the beginning."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from headrace.errors import StreamsError
 def reset(
     application_id: Annotated[str, typer.Argument(metavar="APPLICATION_ID", help="The application's name.")],
     state_dir: Annotated[
-        str, typer.Option("--state-dir", metavar="DIR", envvar="HEADRACE_STATE_DIR", help="Where its state is.")
+        str, typer.Option("--state-dir", metavar="DIR", envvar="HEADRACE_STATE_DIR", help="The folder of its state.")
     ] = ".headrace",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     address: Annotated[
         str | None,
         typer.Option(
@@ -23,19 +23,20 @@ def reset(
             "-b",
             metavar="ADDRESS",
             envvar=ADDRESS_VARIABLE,
-            help="Where the topics are.",
+            help="The address of its topics.",
             show_default="topics.db under --state-dir",
         ),
     ] = None,
     kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
-    """Forget how far an application has read, its stores and its internal topics.
+    """Delete an application's positions, stores and internal topics.
 
-    Started again, it begins at the beginning of its topics. What it has written to its output topics stays: delete
-    those with `headrace topics delete`, or its results come twice. An application that runs with that state is left
-    alone; one on Kafka that has its state elsewhere is stopped.
+    When it starts again, it reads its topics from the beginning. Its output topics keep their records: delete them
+    with `headrace topics delete`, or the results appear twice. The command refuses if the application is running with
+    this state. On Kafka, it stops an application that is running with its state elsewhere.
     """
+    # Imported here to save time: `headrace --help` does not need them.
     from headrace.application.folder import ApplicationFolder
     from headrace.application.reset import reset_application
     from headrace.brokers.connecting import shared_broker
@@ -57,13 +58,13 @@ def reset(
     )
     if not folder.exists() and committed is None:
         raise StreamsError(
-            f"there is nothing of application '{application_id}' in '{folder.path}' or in {address}. "
-            "Name other places with --state-dir and --bootstrap-servers"
+            f"application '{application_id}' is unknown: there is no state in '{folder.path}' and no commit "
+            f"in {address}. Use --state-dir and --bootstrap-servers if they are somewhere else"
         )
     if committed is None and folder.has_begun() and not is_named:
         raise StreamsError(
-            f"application '{application_id}' has a checkpoint in '{folder.path}', but {address} knows nothing of it: "
-            "its topics are elsewhere. Name that place with --bootstrap-servers"
+            f"application '{application_id}' has a checkpoint in '{folder.path}', but no commit in {address}: "
+            "its topics are somewhere else. Give their address with --bootstrap-servers"
         )
     folder.check_unlocked()
     if not yes:

@@ -1,4 +1,4 @@
-"""`headrace run`: an application on Spark."""
+"""`headrace run`: run an application on Spark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def run(
         str,
         typer.Argument(
             metavar="MODULE:APP",
-            help="A Topology, a StreamsBuilder, a Streams, or a function that returns one, in a module.",
+            help="A module and the name of a Topology, a StreamsBuilder, a Streams or a function that returns one.",
         ),
     ],
     until_caught_up: Annotated[
-        bool, typer.Option("--until-caught-up", help="End when all that is there has been processed.")
+        bool, typer.Option("--until-caught-up", help="Process the records that are there now, then stop.")
     ] = False,
     application_id: Annotated[
         str | None,
@@ -33,22 +33,23 @@ def run(
     master: Annotated[str | None, typer.Option("--master", help="Spark's master.", show_default="local[*]")] = None,
     address: Annotated[
         str | None,
-        typer.Option("--bootstrap-servers", "-b", metavar="ADDRESS", help="Where the topics are."),
+        typer.Option("--bootstrap-servers", "-b", metavar="ADDRESS", help="The address of the topics."),
     ] = None,
     kafka_config: KafkaConfig = None,
     state_dir: Annotated[
-        str | None, typer.Option("--state-dir", metavar="DIR", help="Where state is kept.", show_default=".headrace")
+        str | None,
+        typer.Option("--state-dir", metavar="DIR", help="The folder for its state.", show_default=".headrace"),
     ] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of StreamsConfig; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Another setting of StreamsConfig; repeatable."),
     ] = None,
     traceback: Traceback = False,
 ) -> None:
-    """Run an application until it is interrupted: Ctrl-C finishes the batch in hand and stops.
+    """Run an application until Ctrl-C, which finishes the current batch and stops.
 
-    Settings come from the options, then from the application's own configuration, then from HEADRACE_* in the
-    environment. Started again, an application goes on where it stopped.
+    Options override the application's own configuration, which overrides HEADRACE_* in the environment. An application
+    that is started again continues where it stopped.
     """
     given = {
         "application_id": application_id,
@@ -62,7 +63,7 @@ def run(
     application = load_application(app, chosen)
     if not sys.stderr.isatty():
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-        for clients in ("py4j", "headrace.kafka"):  # many lines of what the application says in one
+        for clients in ("py4j", "headrace.kafka"):  # they log many lines for what the application reports in one
             logging.getLogger(clients).setLevel(logging.CRITICAL)
     application.run(until_caught_up=until_caught_up)
     values = application.metrics()
@@ -78,7 +79,7 @@ def _settings(texts: list[str] | tuple[()]) -> dict[str, Any]:
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name:
-            shown = f"'{text}'" if text.isidentifier() else "another text"  # which may have a secret in it
-            raise ConfigError(f"--set: expected NAME=VALUE, got {shown}")
+            shown = f", got '{text}'" if text.isidentifier() else ""  # any other text may contain a secret
+            raise ConfigError(f"--set: expected NAME=VALUE{shown}")
         found[name] = value
     return found

@@ -19,7 +19,7 @@ app = typer.Typer(help="List, create, delete and describe topics.", no_args_is_h
 def list_topics(
     address: Address = DEFAULT_ADDRESS, kafka_config: KafkaConfig = None, traceback: Traceback = False
 ) -> None:
-    """List the topics: name, partitions, cleanup (delete or compact), retention in milliseconds."""
+    """List the topics with partitions, cleanup (delete or compact) and retention in milliseconds."""
     path = local_path(address)
     if path is not None and not path.exists():
         return
@@ -31,16 +31,14 @@ def list_topics(
 @app.command()
 def create(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics to create.")],
-    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many partitions.")] = 1,
-    compact: Annotated[bool, typer.Option("--compact", help="Keep the last record of each key.")] = False,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", help="The number of partitions.")] = 1,
+    compact: Annotated[bool, typer.Option("--compact", help="Keep the latest record of each key.")] = False,
     retention_ms: Annotated[
         int | None,
-        typer.Option(
-            "--retention-ms", help="Keep records for this long.", show_default="forever, or as the broker says"
-        ),
+        typer.Option("--retention-ms", help="How long to keep records.", show_default="forever, or as the broker says"),
     ] = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Leave a topic that exists as it is, without an error.")
+        bool, typer.Option("--if-not-exists", help="Accept a topic that already exists, and leave it unchanged.")
     ] = False,
     address: Address = DEFAULT_ADDRESS,
     kafka_config: KafkaConfig = None,
@@ -59,12 +57,12 @@ def create(
 @app.command()
 def delete(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics to delete.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     address: Address = DEFAULT_ADDRESS,
     kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
-    """Delete topics with their records. On a terminal it asks first."""
+    """Delete topics and their records. On a terminal it asks first."""
     with open_broker(address, kafka_config) as broker:
         for name in names:
             check_topic(broker, name, address)
@@ -86,7 +84,7 @@ def describe_topics(
     kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
-    """Print the partitions of topics: topic, partition, the offset that the next record will get."""
+    """Print the partitions of topics, each with its end offset: the offset of the next record."""
     with open_broker(address, kafka_config) as broker:
         for name in names or ():
             check_topic(broker, name, address)
@@ -107,10 +105,12 @@ def clean(
     kafka_config: KafkaConfig = None,
     traceback: Traceback = False,
 ) -> None:
-    """Delete the records that retention and compaction no longer keep."""
+    """Apply retention and compaction: delete the records that they no longer keep."""
     with open_broker(address, kafka_config) as broker:
         if not isinstance(broker, LocalBroker):
-            raise ConfigError(f"expected an embedded log, local:PATH, got '{address}': a Kafka broker cleans by itself")
+            raise ConfigError(
+                f"expected an embedded log (local:PATH), got '{address}'. Kafka brokers clean topics themselves"
+            )
         for name in names or ():
             check_topic(broker, name, address)
         for name in names or broker.topics():

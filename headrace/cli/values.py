@@ -1,4 +1,4 @@
-"""Keys and values as text: what `headrace produce` reads and `headrace consume` prints."""
+"""Keys and values as text, for `headrace produce` and `headrace consume`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 class TextSerde:
-    """A serde that takes and gives text.
+    """Convert between text and the bytes of a serde.
 
     >>> TextSerde("Long", "--value-serde", "null").to_bytes("counts", "7")
     b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x07'
@@ -51,7 +51,7 @@ class TextSerde:
         self._null = null
 
     def to_bytes(self, topic: str, text: str) -> bytes | None:
-        """Return the bytes that a text stands for; None for the text that stands for null."""
+        """Return the bytes for a text; None for the null marker."""
         if text == self._null:
             return None
         try:
@@ -77,7 +77,7 @@ class TextSerde:
 
 
 def bytes_as_text(data: bytes) -> str:
-    """Return bytes as UTF-8, and what is not UTF-8 with backslashes.
+    """Decode bytes as UTF-8; show invalid bytes with backslashes.
 
     >>> bytes_as_text("grüezi".encode() + bytes([0xff]))
     'grüezi\\\\xff'

@@ -1,4 +1,4 @@
-"""Well-known Kafka Streams applications, each with made-up data: what `headrace demo` runs.
+"""Well-known Kafka Streams applications with generated data, for `headrace demo`.
 
 >>> print(*DEMOS)
 word_count stock_statistics click_enrichment sensor_filter top_ten
@@ -20,21 +20,21 @@ InputRecord: TypeAlias = tuple[str, bytes | None, bytes, int]
 """(topic, key, value, timestamp in ms)."""
 
 Outputs: TypeAlias = dict[str, list[tuple[Any, Any]]]
-"""By topic, the keys and values that came out, of each partition in order."""
+"""The keys and values in each output topic, in order within a partition."""
 
 START = 1_767_605_400_000
-"""When made-up data begins: Monday, 5 January 2026, 9:30 UTC."""
+"""The first timestamp of generated data: Monday, 5 January 2026, 9:30 UTC."""
 
 
 class MakeRecords(Protocol):
-    """Makes that many records, by and large in the order of time; the same ones for the same seed."""
+    """Generates `count` records, mostly in the order of time; the same seed gives the same records."""
 
     def __call__(self, count: int, seed: int = 7) -> Iterator[InputRecord]: ...
 
 
 @dataclass(frozen=True)
 class Demo:
-    """A topology, records to feed it with, and what to tell of the results."""
+    """A topology with a generator of records and a summary of the results."""
 
     name: str
     title: str
@@ -43,13 +43,13 @@ class Demo:
     outputs: Mapping[str, tuple[Serde[Any], Serde[Any]]]
     """The serdes of key and value, by topic."""
     summarize: Callable[[Outputs], list[str]]
-    """Makes a few lines for the terminal."""
+    """Returns a few lines for the terminal."""
     records: int = 20_000
-    """How many to make when nobody says."""
+    """How many records to generate by default."""
 
 
 class _Demos(Mapping[str, Demo]):
-    """Imports the module of a demo when it is asked for."""
+    """The demos by name. A demo's module is imported on its first use."""
 
     names = ("word_count", "stock_statistics", "click_enrichment", "sensor_filter", "top_ten")
 

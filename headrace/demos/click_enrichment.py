@@ -1,21 +1,22 @@
 """Click enrichment: who clicked, and what they had searched for just before.
 
-It shows two kinds of joins. A click meets its user's profile as it is at that moment: a stream joins a table. Then it
-meets the searches of the same user in the two seconds before it: a stream joins a stream, within a window. Both are
-left joins, so a click of an unknown user and a click that no search led to come out as well. The latter waits until a
-second of grace has passed, as a search may arrive late.
+It shows two kinds of joins. First a click is joined with its user's profile as it is at that moment: a stream joins a
+table. Then it is joined with the user's searches in the two seconds before it: a stream joins a stream, within a
+window. Both are left joins, so clicks of unknown users and clicks without a search come out as well. A click without a
+search waits for a second of grace, because a search may arrive late.
 
     clicks ---------+-> with profile -+-> with search -> user-activity
     user-profiles --+                 |
     searches -------------------------+
 
-All three topics have the user's id as the key. Give them the same number of partitions: records meet only within one.
+All three topics have the user's id as the key. Give them the same number of partitions, because records are joined only
+within a partition.
 
-Run it on Spark over made-up visits:
+Run it on Spark over generated visits:
 
     headrace demo click_enrichment
 
-and over topics `user-profiles`, `searches` and `clicks` of your own:
+or over your own topics `user-profiles`, `searches` and `clicks`:
 
     headrace run headrace.demos.click_enrichment:build_topology
 """
@@ -50,7 +51,7 @@ def build_topology() -> Topology:
 
 
 def with_profile(click: dict[str, Any], profile: dict[str, Any] | None) -> dict[str, Any]:
-    """Add who clicked; None if nobody knows.
+    """Add the user's name and city; None for an unknown user.
 
     >>> with_profile({"page": "/lamps/7"}, {"name": "Ann", "city": "Rome"})
     {'page': '/lamps/7', 'name': 'Ann', 'city': 'Rome'}
@@ -60,12 +61,12 @@ def with_profile(click: dict[str, Any], profile: dict[str, Any] | None) -> dict[
 
 
 def with_search(click: dict[str, Any], search: dict[str, Any] | None) -> dict[str, Any]:
-    """Add what was searched for; None if no search led to this click."""
+    """Add the search terms; None if no search led to this click."""
     return {**click, "search": search["terms"] if search else None}
 
 
 def summarize(outputs: Outputs) -> list[str]:
-    """Return how many clicks had a search before them, where they came from, and which search led where."""
+    """Return how many clicks followed a search, their cities, and which search led to which page."""
     activity = [value for _, value in outputs["user-activity"]]
     searched = [click for click in activity if click["search"] is not None]
     cities = Counter(click["city"] or "unknown" for click in activity)
@@ -81,7 +82,7 @@ def _most_common(counts: Counter[Any], number: int) -> list[tuple[Any, int]]:
     return sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:number]
 
 
-# -- made-up visits ---------------------------------------------------------------------------------------------------
+# -- generated visits -------------------------------------------------------------------------------------------------
 
 _NAMES = ("Ann", "Bob", "Chloé", "Elif", "Femi", "Goran", "Hana", "Ivo", "Jun", "Kofi", "Lena", "Mia", "Olga", "Uma")
 _CITIES = ("Accra", "Lima", "Lyon", "Oslo", "Osaka", "Rome")
@@ -89,7 +90,7 @@ _SHELVES = {"lamps": "desk lamp", "chairs": "office chair", "kettles": "kettle",
 
 
 def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
-    """Make profiles, then visits: some users search and click, some only click, and now and then one moves."""
+    """Generate profiles, then visits: some users search and click, some only click, and sometimes one moves."""
     random = Random(seed)
     users = [f"user-{number}" for number in range(1, count // 20 + 2)]
     records: list[tuple[int, str, str, dict[str, Any]]] = []
@@ -104,7 +105,7 @@ def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
         elif random.random() < 0.7:
             records.append((now, "searches", user, {"terms": _SHELVES[shelf]}))
             for _ in range(random.choice((0, 1, 1, 2))):
-                after = random.randint(200, 2400)  # too long for the window in some cases
+                after = random.randint(200, 2400)  # sometimes too late for the window
                 records.append((now + after, "clicks", user, {"page": f"/{shelf}/{random.randint(1, 9)}"}))
         else:
             records.append((now, "clicks", user, {"page": f"/{shelf}"}))
@@ -112,7 +113,9 @@ def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
     records.sort(key=lambda record: record[0])
     last = 0
     for timestamp, topic, user, value in records[:count]:
-        last = max(timestamp, last + 1)  # no two at the same time: whether a profile comes first is never left open
+        last = max(
+            timestamp, last + 1
+        )  # no two records have the same time, so it is always clear whether a profile comes first
         yield topic, user.encode(), json.dumps(value).encode(), last
 
 

@@ -1,16 +1,16 @@
-"""Sensor filter: only the high ones of many temperature readings, by room.
+"""Sensor filter: find the high values among many temperature readings, by room.
 
-It shows steps without state. Each record is looked at by itself: `filter` keeps those that matter, `map` gives them a
-new key and a new value. Nothing is stored and no records have to meet, so there is no repartition: the sink alone puts
-them where their new key belongs.
+It shows steps without state. Each record is processed by itself: `filter` keeps the high readings, `map` gives them a
+new key and a new value. Nothing is stored and no records are combined, so there is no repartition: the sink writes each
+record to the partition of its new key.
 
     temperatures -> 30 °C and more -> by room -> high-temperatures
 
-Run it on Spark over made-up readings:
+Run it on Spark over generated readings:
 
     headrace demo sensor_filter
 
-and over a topic `temperatures` of your own:
+or over your own topic `temperatures`:
 
     headrace run headrace.demos.sensor_filter:build_topology
 """
@@ -32,7 +32,7 @@ OUTPUT_TOPICS = tuple(OUTPUTS)
 
 
 def build_topology() -> Topology:
-    """Keep the high readings, make the room their key."""
+    """Keep the high readings and make the room their key."""
     builder = StreamsBuilder()
     readings = builder.stream("temperatures")
     readings.filter(is_high, name="high-only").map(by_room, name="by-room").to("high-temperatures")
@@ -40,7 +40,7 @@ def build_topology() -> Topology:
 
 
 def is_high(sensor: str, reading: dict[str, Any]) -> bool:
-    """Tell whether a reading is high; a broken sensor reads None.
+    """Tell whether a reading is high; a broken sensor gives None.
 
     >>> is_high("kiln-2", {"room": "kiln", "celsius": 30.0}), is_high("kiln-2", {"room": "kiln", "celsius": None})
     (True, False)
@@ -50,7 +50,7 @@ def is_high(sensor: str, reading: dict[str, Any]) -> bool:
 
 
 def by_room(sensor: str, reading: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Give the room as the key and the sensor as part of the value.
+    """Return the room as the key, and a value that names the sensor.
 
     >>> by_room("kiln-2", {"room": "kiln", "celsius": 31.5})
     ('kiln', {'sensor': 'kiln-2', 'celsius': 31.5, 'above': 1.5})
@@ -60,7 +60,7 @@ def by_room(sensor: str, reading: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def summarize(outputs: Outputs) -> list[str]:
-    """Return how many high readings there are, and the highest of each room."""
+    """Return the number of high readings, and the highest reading of each room."""
     rooms: dict[str, list[dict[str, Any]]] = {}
     for room, reading in outputs["high-temperatures"]:
         rooms.setdefault(room, []).append(reading)
@@ -71,13 +71,13 @@ def summarize(outputs: Outputs) -> list[str]:
     return lines
 
 
-# -- made-up readings -------------------------------------------------------------------------------------------------
+# -- generated readings -----------------------------------------------------------------------------------------------
 
 _ROOMS = {"attic": 26.0, "cellar": 14.0, "hall": 21.0, "kiln": 29.0, "office": 23.0, "server": 27.5}
 
 
 def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
-    """Make a reading per sensor and second; temperatures wander, return to the room's own, and at times jump."""
+    """Generate a reading per sensor and second; temperatures drift around the room's own and sometimes jump."""
     random = Random(seed)
     sensors = [(f"{room}-{number}", room) for room in _ROOMS for number in range(1, 6)]
     celsius = {sensor: _ROOMS[room] for sensor, room in sensors}
@@ -86,7 +86,7 @@ def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
         sensor, room = sensors[position]
         celsius[sensor] += random.gauss(0, 0.4) - 0.02 * (celsius[sensor] - _ROOMS[room])
         if random.random() < 0.001:
-            celsius[sensor] += 12  # somebody opened an oven
+            celsius[sensor] += 12  # someone opened an oven
         broken = random.random() < 0.005
         reading = {"room": room, "celsius": None if broken else round(celsius[sensor], 1)}
         yield "temperatures", sensor.encode(), json.dumps(reading).encode(), START + 1000 * second + position
@@ -94,7 +94,7 @@ def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
 
 DEMO = Demo(
     name="sensor_filter",
-    title="The high ones of many temperature readings",
+    title="The high values among many temperature readings",
     build_topology=build_topology,
     make_records=make_records,
     outputs=OUTPUTS,

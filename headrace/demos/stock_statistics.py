@@ -1,18 +1,18 @@
 """Stock statistics: the lowest, highest and average ask price of each symbol in the last five seconds.
 
-It shows windows that overlap. A window of five seconds begins every second, so a trade belongs to five of them. Each
-has a row of its own in the table: the key is the symbol together with the window. A window takes late trades for two
-seconds after its end; a trade that comes later still goes into those of its windows that are open.
+It shows windows that overlap. A window of five seconds begins every second, so a trade belongs to five windows. Each
+window has its own row in the table: the key is the symbol together with the window. A window accepts late trades for
+two seconds after its end. A trade that is later than that still counts in its other windows that are open.
 
     trades -> asks only -> by symbol, 5 s windows every 1 s -> fold -> stock-statistics
 
 A key is a windowed string, so reading the results needs the window's size: `serdes.Windowed(serdes.String, 5000)`.
 
-Run it on Spark over made-up trades:
+Run it on Spark over generated trades:
 
     headrace demo stock_statistics
 
-and over a topic `trades` of your own:
+or over your own topic `trades`:
 
     headrace run headrace.demos.stock_statistics:build_topology
 """
@@ -37,7 +37,7 @@ OUTPUT_TOPICS = tuple(OUTPUTS)
 
 
 class Trade(msgspec.Struct, frozen=True):
-    """What an exchange tells: somebody asks, or bids, that price for so many shares."""
+    """A message of an exchange: someone asks or bids a price for a number of shares."""
 
     type: Literal["ask", "bid"]
     symbol: str
@@ -46,7 +46,7 @@ class Trade(msgspec.Struct, frozen=True):
 
 
 class Asks(msgspec.Struct, frozen=True):
-    """What has to be kept of a window's asks to tell their statistics."""
+    """The values that a window keeps to compute the statistics of its asks."""
 
     count: int = 0
     lowest: float = 0.0
@@ -55,7 +55,7 @@ class Asks(msgspec.Struct, frozen=True):
 
 
 def build_topology() -> Topology:
-    """Fold the asks of each symbol and window, put out the statistics whenever they change."""
+    """Aggregate the asks of each symbol and window, and output the statistics whenever they change."""
     builder = StreamsBuilder()
     trades = builder.stream("trades", value_serde=serdes.Json(Trade))
     asks = trades.filter(lambda symbol, trade: trade.type == "ask").group_by_key()
@@ -67,14 +67,14 @@ def build_topology() -> Topology:
 
 
 def add_ask(symbol: str, ask: Trade, asks: Asks) -> Asks:
-    """Take one more ask into the aggregate of its window."""
+    """Add an ask to the aggregate of its window."""
     if asks.count == 0:
         return Asks(1, ask.price, ask.price, ask.price)
     return Asks(asks.count + 1, min(asks.lowest, ask.price), max(asks.highest, ask.price), asks.total + ask.price)
 
 
 def statistics_of(asks: Asks) -> dict[str, Any]:
-    """Return what others get to see.
+    """Return the statistics as they are written to the topic.
 
     >>> statistics_of(Asks(count=3, lowest=9.5, highest=11.0, total=30.0))
     {'count': 3, 'min': 9.5, 'max': 11.0, 'average': 10.0}
@@ -85,7 +85,7 @@ def statistics_of(asks: Asks) -> dict[str, Any]:
 
 def summarize(outputs: Outputs) -> list[str]:
     """Return the statistics of each symbol's busiest window."""
-    rows: dict[Windowed[str], dict[str, Any]] = dict(outputs["stock-statistics"])  # of each window the last ones
+    rows: dict[Windowed[str], dict[str, Any]] = dict(outputs["stock-statistics"])  # the last row of each window
     busiest: dict[str, Window] = {}
     for symbol, window in sorted(rows):
         best = busiest.setdefault(symbol, window)
@@ -103,13 +103,13 @@ def _clock(timestamp: int) -> str:
     return datetime.fromtimestamp(timestamp / 1000, UTC).strftime("%H:%M:%S")
 
 
-# -- made-up trades ---------------------------------------------------------------------------------------------------
+# -- generated trades -------------------------------------------------------------------------------------------------
 
 _SYMBOLS = {"ALBA": 182.0, "BRIO": 41.5, "CORV": 310.0, "DUNE": 12.8, "ECHO": 96.0, "FLOE": 27.3, "GALE": 540.0}
 
 
 def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
-    """Make trades at prices that wander; one in fifty comes late, but never too late for its windows."""
+    """Generate trades at drifting prices; one in fifty is late, but never too late for its windows."""
     random = Random(seed)
     prices = dict(_SYMBOLS)
     now = START

@@ -1,22 +1,22 @@
 """Top ten: the symbols with the largest traded volume, always up to date.
 
-It shows an aggregation in two phases. First each symbol's volume is added up, in as many partitions as there are. Then
-the rows of that table are grouped under a single key, so that all of them meet in one place, which keeps the list. The
-first phase makes the second cheap: it gets one update per symbol and commit, not every trade.
+It shows an aggregation in two phases. First the volume of each symbol is added up, in all partitions. Then the rows of
+that table are grouped under a single key, so that all of them reach one task, which keeps the list. The first phase
+makes the second one cheap: it receives one update per symbol and commit instead of every trade.
 
     trades -> by symbol -> add up (a table) -> all under one key -> keep the ten largest -> top-ten
 
-A group of a table needs two functions. When a symbol's volume changes, `without_symbol` takes the old row out of the
-list and `with_symbol` puts the new one in; both happen in one step, and one list comes out.
+The aggregation of a table needs two functions. When a symbol's volume changes, `without_symbol` removes the old row
+from the list and `with_symbol` adds the new one. Both happen in one step, and one list comes out.
 
-Ten rows are enough to keep, because volumes only grow: a symbol that has dropped out can come back only by a new row of
-its own. Were they to shrink, the eleventh would have to be known, and the aggregate would need all of them.
+Ten rows are enough, because volumes only grow: a symbol that has dropped out can come back only by a new row. If
+volumes could shrink, the eleventh symbol might move up, and the aggregate would need all rows.
 
-Run it on Spark over made-up trades:
+Run it on Spark over generated trades:
 
     headrace demo top_ten
 
-and over a topic `trades` of your own:
+or over your own topic `trades`:
 
     headrace run headrace.demos.top_ten:build_topology
 """
@@ -37,7 +37,7 @@ OUTPUT_TOPICS = tuple(OUTPUTS)
 
 
 class Row(TypedDict):
-    """A place in the list."""
+    """A row of the list."""
 
     symbol: str
     volume: int
@@ -61,7 +61,7 @@ def add_size(symbol: str, trade: dict[str, Any], volume: int) -> int:
 
 
 def with_symbol(key: str, row: Row, top: list[Row]) -> list[Row]:
-    """Put a row in; the largest volume comes first, and of equal ones the first in the alphabet.
+    """Add a row; the largest volume comes first, and equal volumes are in alphabetical order.
 
     >>> with_symbol("all", {"symbol": "B", "volume": 5}, [{"symbol": "A", "volume": 5}])
     [{'symbol': 'A', 'volume': 5}, {'symbol': 'B', 'volume': 5}]
@@ -70,7 +70,7 @@ def with_symbol(key: str, row: Row, top: list[Row]) -> list[Row]:
 
 
 def without_symbol(key: str, old: Row, top: list[Row]) -> list[Row]:
-    """Take a symbol's old row out, if it is there."""
+    """Remove a symbol's old row, if it is there."""
     return [row for row in top if row["symbol"] != old["symbol"]]
 
 
@@ -78,14 +78,14 @@ def summarize(outputs: Outputs) -> list[str]:
     """Return the last list."""
     lists = outputs["top-ten"]
     top: list[Row] = lists[-1][1] if lists else []
-    return [f"{place:4}. {row['symbol']:5} {row['volume']:12,}" for place, row in enumerate(top, 1)]
+    return [f"{rank:4}. {row['symbol']:5} {row['volume']:12,}" for rank, row in enumerate(top, 1)]
 
 
-# -- made-up trades ---------------------------------------------------------------------------------------------------
+# -- generated trades -------------------------------------------------------------------------------------------------
 
 
 def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
-    """Make trades without a key, of 200 symbols that are not equally popular."""
+    """Generate trades without a key, of 200 symbols of different popularity."""
     random = Random(seed)
     tickers: dict[str, None] = {}
     while len(tickers) < 200:

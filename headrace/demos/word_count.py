@@ -1,15 +1,15 @@
-"""Word count: how often each word occurs in a stream of lines.
+"""Word count: count how often each word occurs in a stream of lines.
 
 It shows the way from records to a table. A line becomes a record per word, the word becomes the key, records with the
-same key meet in one partition, and a table keeps a number for each.
+same key go to the same partition, and a table keeps a number for each key.
 
     lines -> words -> group by word -> count -> word-counts
 
-Run it on Spark over made-up lines:
+Run it on Spark over generated lines:
 
     headrace demo word_count
 
-and over a topic `lines` of your own:
+or over your own topic `lines`:
 
     headrace run headrace.demos.word_count:build_topology
 """
@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+(?:'\w+)*")
 
 
 def build_topology() -> Topology:
-    """Read lines, give each word a record of its own, count by word."""
+    """Read lines, turn each word into a record, and count by word."""
     builder = StreamsBuilder()
     lines = builder.stream("lines", value_serde=serdes.String)
     words = lines.flat_map_values(words_of)
@@ -41,7 +41,7 @@ def build_topology() -> Topology:
 
 
 def words_of(line: str) -> list[str]:
-    """Return the words of a line in lower case, without what stands around them.
+    """Return the words of a line in lower case, without punctuation.
 
     >>> words_of("“Well, don't!” said Émile -- twice.")
     ['well', "don't", 'said', 'émile', 'twice']
@@ -50,8 +50,8 @@ def words_of(line: str) -> list[str]:
 
 
 def summarize(outputs: Outputs) -> list[str]:
-    """Return how many words there are, and the ten most frequent."""
-    counts: dict[str, int] = dict(outputs["word-counts"])  # of each word the last count
+    """Return the number of words, and the ten most frequent ones."""
+    counts: dict[str, int] = dict(outputs["word-counts"])  # the last count of each word
     top = sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:10]
     return [
         f"{sum(counts.values()):,} words, {len(counts):,} different ones",
@@ -59,7 +59,7 @@ def summarize(outputs: Outputs) -> list[str]:
     ]
 
 
-# -- made-up lines ----------------------------------------------------------------------------------------------------
+# -- generated lines --------------------------------------------------------------------------------------------------
 
 _COMMON = """
     the of and a to in I he was that it his her with as had for she not at but be on they have him which said from
@@ -77,7 +77,7 @@ _SYLLABLES = """
 
 
 def make_records(count: int, seed: int = 7) -> Iterator[InputRecord]:
-    """Make lines without a key, in which few words are frequent and most are rare, as in any text."""
+    """Generate lines without a key, in which few words are frequent and most are rare, as in any text."""
     random = Random(seed)
     vocabulary = _make_vocabulary(random, 3000)
     weights = list(accumulate(1 / (rank + 2) for rank in range(len(vocabulary))))  # Zipf's law

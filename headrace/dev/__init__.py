@@ -1,1 +1,1 @@
-"""What helps while one develops: a Kafka broker on the laptop."""
+"""Tools for development: a Kafka broker on your laptop."""

@@ -1,6 +1,6 @@
-"""A Kafka broker on the laptop: one node, one command, no Docker.
+"""A Kafka broker on your laptop: one node, one command, no Docker.
 
-What it keeps is in one folder: `server.properties`, written at every start, `data`, and `broker.log`.
+Its files are in one folder: `server.properties`, which every start writes, `data` and `broker.log`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
+from confluent_kafka import KafkaException
+
+from headrace.brokers.kafka.connection import Connection
 from headrace.dev.kafka_jars import VERSION, fetch_jars
 from headrace.errors import ConfigError, HeadraceError
+from headrace.spark.runtime.java import find_java
 
 HOST = "127.0.0.1"
 _READY_SECONDS, _STOP_SECONDS, _FORMAT_SECONDS = 120, 30, 120
@@ -31,14 +34,14 @@ _JAVA_OPTIONS = (
     "-XX:+UseSerialGC",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-    "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config=warn",  # else every start lists all settings
+    "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config=warn",  # otherwise every start lists all settings
 )
 _SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
-    # One node: nothing has a second copy.
+    # There is one node, so nothing is replicated.
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "offsets.topic.replication.factor": "1",
@@ -46,22 +49,22 @@ _SETTINGS = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # One user: quick to start, and groups that need not wait for more members.
+    # There is one user: start quickly, and do not let groups wait for more members.
     "offsets.topic.num.partitions": "5",
     "transaction.state.log.num.partitions": "5",
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
-    # Records with the timestamps of an example would be deleted after five minutes.
+    # Without this, records with the timestamps of an example would be deleted after five minutes.
     "log.retention.ms": "-1",
 }
 _log = logging.getLogger(__name__)
 
 
 class DevBroker:
-    """A Kafka broker in its own process, which only this machine reaches. A context manager.
+    """A Kafka broker in its own process, which only this machine can reach. A context manager.
 
-    `settings` go into its `server.properties`. `listeners` are further ones, by name and port; `PLAINTEXT` is always
-    there, at `port`. When this process ends, in whatever way, so does the broker.
+    `settings` go into its `server.properties`. `listeners` adds listeners by name and port; `PLAINTEXT` always listens
+    at `port`. The broker ends when this process ends, however it ends.
     """
 
     def __init__(
@@ -80,22 +83,20 @@ class DevBroker:
         self._listeners = {"PLAINTEXT": port, **(listeners or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
-        self._begin = 0  # of this start, in the log
+        self._begin = 0  # where this start begins in the log
 
     @property
     def pid(self) -> int | None:
-        """The id of the broker's process, None when there is none."""
+        """The id of the broker's process; None if it does not run."""
         return self._process.pid if self.running and self._process is not None else None
 
     @property
     def running(self) -> bool:
-        """Whether its process runs."""
+        """Whether the broker's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start the broker and wait until it answers; the first time, fetch its jars."""
-        from headrace.spark.runtime.java import find_java
-
+        """Start the broker and wait until it answers; download its jars if they are missing."""
         if self.running:
             return
         self._check_folder()
@@ -115,7 +116,7 @@ class DevBroker:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for this process, which then stops it
+                start_new_session=True,  # Ctrl-C reaches only this process, which then stops the broker
             )
         self._watchdog = _watch(self._process.pid)
         try:
@@ -126,14 +127,14 @@ class DevBroker:
         _log.info("Kafka %s at %s, process %d, log in %s", VERSION, self.address, self._process.pid, self.log_file)
 
     def wait(self) -> None:
-        """Wait until the broker ends; raise when nobody stopped it."""
+        """Wait until the broker ends; raise an error if `stop` did not end it."""
         if self._process is None:
             return
         status = self._process.wait()
-        raise HeadraceError(f"the broker at {self.address} ended with status {status}: {self._last_words()}")
+        raise HeadraceError(f"the broker at {self.address} ended with status {status}: {self._first_error()}")
 
     def stop(self) -> None:
-        """Stop the broker as it should be, or kill it when it takes too long."""
+        """Stop the broker in order; kill it if that takes too long."""
         if self._process is None:
             return
         self._forget_watchdog()
@@ -146,7 +147,7 @@ class DevBroker:
         self._process = None
 
     def kill(self) -> None:
-        """Kill the broker without a warning, as a crash would."""
+        """Kill the broker without warning, as a crash would."""
         if self._process is None:
             return
         self._forget_watchdog()
@@ -155,7 +156,7 @@ class DevBroker:
         self._process = None
 
     def restart(self) -> None:
-        """Stop the broker if it runs, and start it on what it has kept."""
+        """Stop the broker if it runs, and start it again with its data."""
         self.stop()
         self.start()
 
@@ -163,15 +164,11 @@ class DevBroker:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
-    # -- inside -----------------------------------------------------------------------------------------------------
-
     def _check_folder(self) -> None:
-        """Raise when the folder holds something that is not a dev broker's."""
+        """Raise if the folder holds files that no development broker has written."""
         if not self.folder.exists() or (self.folder.is_dir() and not set(self.folder.iterdir()) - {self.log_file}):
             return
         try:
@@ -180,31 +177,32 @@ class DevBroker:
             ours = False
         if not ours:
             raise ConfigError(
-                f"expected a folder that is empty or a dev broker's, got '{self.folder}', which holds something else"
+                f"'{self.folder}' holds files that `headrace dev broker` did not write. "
+                "Give an empty folder with --folder"
             )
 
     def _lock(self, log: int) -> None:
-        """Lock the folder by its log, which the broker inherits: two brokers in one folder would ruin it."""
+        """Lock the folder by its log, which the broker inherits: two brokers would ruin a shared folder."""
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(f"another broker uses '{self.folder}'. Give another folder with --folder") from None
 
     def _write_properties(self) -> Path:
-        # The controller is reached by its broker only, so any port will do, another one at every start.
+        # Only the broker itself connects to its controller, so every start can take any free port.
         listeners = {**self._listeners, "CONTROLLER": free_port()}
-        places = {name: f"{name}://{HOST}:{port}" for name, port in listeners.items()}
-        advertised = [place for name, place in places.items() if name != "CONTROLLER"]
+        addresses = {name: f"{name}://{HOST}:{port}" for name, port in listeners.items()}
+        advertised = [address for name, address in addresses.items() if name != "CONTROLLER"]
         settings = {
             **_SETTINGS,
             "log.dirs": (self.folder / "data").as_posix(),
-            "listeners": ",".join(places.values()),
+            "listeners": ",".join(addresses.values()),
             "advertised.listeners": ",".join(advertised),
             "controller.quorum.voters": f"1@{HOST}:{listeners['CONTROLLER']}",
             **self._settings,
         }
         settings.setdefault("listener.security.protocol.map", ",".join(f"{name}:PLAINTEXT" for name in listeners))
-        # Java's escapes are those of JSON.
+        # Properties files escape characters as JSON does.
         lines = [f"{name}={json.dumps(value)[1:-1]}" for name, value in settings.items()]
         file = self.folder / "server.properties"
         file.write_text("\n".join([_MARK, *lines, ""]), encoding="ascii")
@@ -222,13 +220,9 @@ class DevBroker:
             check=False,
         )
         if done.returncode:
-            raise HeadraceError(f"cannot set up a broker in '{self.folder}': {self._last_words()}")
+            raise HeadraceError(f"cannot set up a broker in '{self.folder}': {self._first_error()}")
 
     def _wait_until_ready(self) -> None:
-        from confluent_kafka import KafkaException
-
-        from headrace.brokers.kafka.connection import Connection
-
         admin = Connection(f"{HOST}:{self.port}").admin(**{"reconnect.backoff.max.ms": 200})
         end = time.monotonic() + _READY_SECONDS
         while self.running:
@@ -237,12 +231,12 @@ class DevBroker:
                     return
             if time.monotonic() > end:
                 raise HeadraceError(
-                    f"the broker did not answer at {self.address} within {_READY_SECONDS} s: {self._last_words()}"
+                    f"the broker did not answer at {self.address} within {_READY_SECONDS} s: {self._first_error()}"
                 )
-        raise HeadraceError(f"the broker in '{self.folder}' did not start: {self._last_words()}")
+        raise HeadraceError(f"the broker in '{self.folder}' did not start: {self._first_error()}")
 
-    def _last_words(self) -> str:
-        """Return what the log has to say about a failure since the start: errors of earlier runs are in it, too."""
+    def _first_error(self) -> str:
+        """Return the first error in the log since this start; errors of earlier starts are in it too."""
         with open(self.log_file, "rb") as log:
             log.seek(self._begin)
             lines = log.read().decode(errors="replace").splitlines()
@@ -260,8 +254,8 @@ class DevBroker:
 def free_port() -> int:
     """Return a port that nobody uses.
 
-    Not one of those that the system gives to clients: while a broker is down, a client that tries to reach it could
-    be given the broker's own port.
+    It is outside the range that the system gives to clients: while a broker is down, a client that tries to reach it
+    could otherwise be given the broker's own port.
     """
     while True:
         port = random.randrange(20_000, 30_000)
@@ -273,7 +267,7 @@ def _check_port(port: int) -> None:
     try:
         _bind(port)
     except PermissionError:
-        reason = "may not be used: ports below 1024 mostly need root"
+        reason = "may not be used: ports below 1024 usually need root"
     except OSError as error:
         in_use = error.errno == errno.EADDRINUSE
         reason = "is in use by another program" if in_use else f"cannot be used: {error.strerror}"
@@ -291,14 +285,14 @@ def _is_free(port: int) -> bool:
 
 
 def _bind(port: int) -> None:
-    """Listen at a port for a moment."""
+    """Listen on a port for a moment."""
     with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before may linger
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # earlier connections may linger
         tried.bind((HOST, port))
 
 
 def _watch(pid: int) -> subprocess.Popen[bytes]:
-    """Have a process stopped when this one is gone: the pipe between this one and the watchdog then breaks."""
+    """Start a watchdog that stops a process when this one ends, which breaks the pipe between the two."""
     script = 'read -r _; kill "$0" && sleep "$1" && kill -9 "$0" 2>/dev/null'
     return subprocess.Popen(
         ["sh", "-c", script, str(pid), str(_STOP_SECONDS)], stdin=subprocess.PIPE, start_new_session=True

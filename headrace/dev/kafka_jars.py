@@ -1,4 +1,4 @@
-"""The jars of a Kafka broker: fetched once from Maven Central, with Maven or else with the Ivy in PySpark."""
+"""The jars of a Kafka broker, downloaded once from Maven Central with Maven or with the Ivy inside PySpark."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _TIMEOUT = 1800  # seconds; 50 MB over a slow line
 
 
 def jars_folder() -> Path:
-    """Return where the jars are kept, fetched or not."""
+    """Return the folder for the jars, whether it exists or not."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     cache = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
     return cache / "headrace" / f"kafka-{VERSION}"
 
 
 def fetch_jars(java: Path) -> Path:
-    """Return the folder of the jars, and fetch them if they are not there yet."""
+    """Return the folder of the jars; download them if it is missing."""
     folder = jars_folder()
     if folder.is_dir():
         return folder
@@ -47,8 +47,8 @@ def _fetch(draft: Path, java: Path) -> None:
     maven = shutil.which("mvn")
     command = _maven(draft, maven) if maven else _ivy(draft, java)
     tool = "mvn" if maven else "Ivy"
-    failed = f"cannot fetch the jars of Kafka {VERSION} from Maven Central with {tool}"
-    hint = "The network is needed for it once"
+    failed = f"cannot download the jars of Kafka {VERSION} from Maven Central with {tool}"
+    hint = "The first start needs network access"
     try:
         done = subprocess.run(
             command,
@@ -71,7 +71,7 @@ def _fetch(draft: Path, java: Path) -> None:
 
 
 def _reason(printed: str) -> str:
-    """Return the first line that tells of an error."""
+    """Return the first line that reports an error."""
     marks = ("[ERROR]", "ERROR:", "Server access error", "not found", "Exception")
     return next((line.strip(": \t") for line in printed.splitlines() if any(mark in line for mark in marks)), "")
 
@@ -94,7 +94,9 @@ def _maven(draft: Path, maven: str) -> list[str]:
 def _ivy(draft: Path, java: Path) -> list[str]:
     spark = find_spec("pyspark")
     if spark is None or spark.origin is None:
-        raise HeadraceError(f"expected PySpark or mvn, to fetch the jars of Kafka {VERSION} with: there is neither")
+        raise HeadraceError(
+            f"cannot download the jars of Kafka {VERSION}: neither mvn nor PySpark is installed. Install one of them"
+        )
     libraries = Path(spark.origin).parent / "jars"
     tools = [str(jar) for pattern in ("ivy-*.jar", "commons-cli-*.jar") for jar in libraries.glob(pattern)]
     dependencies = "".join(

@@ -1,4 +1,4 @@
-"""Run `headrace`: inside this process, or as the command that users run."""
+"""Run `headrace`: inside this process, or as the command of users."""
 
 import os
 import signal

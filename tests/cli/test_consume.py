@@ -23,11 +23,11 @@ def test_prints_keys_and_values_from_the_beginning_with_the_real_command() -> No
     assert run("consume", "lines") == Outcome(0, "a\tone\nb\ttwo\nnull\tthree\nd\tnull\n", "")
 
 
-def test_from_beginning_says_what_it_does_anyway() -> None:
+def test_from_beginning_is_the_default_without_follow() -> None:
     assert headrace("consume", "lines", "--from-beginning") == headrace("consume", "lines")
 
 
-def test_prints_what_is_asked_for_in_that_order() -> None:
+def test_columns_are_printed_in_the_given_order() -> None:
     assert headrace("consume", "lines", "--print", "partition,offset, timestamp,key,value,headers").output == (
         "0\t0\t1000\ta\tone\t\n0\t1\t2000\tb\ttwo\th=1,i=\\xff\n1\t0\t3000\tnull\tthree\t\n1\t1\t4000\td\tnull\t\n"
     )
@@ -35,23 +35,22 @@ def test_prints_what_is_asked_for_in_that_order() -> None:
 
 
 @pytest.mark.parametrize("columns", ["", "value,keys", "value,"])
-def test_prints_only_what_there_is(columns: str) -> None:
+def test_an_unknown_column_is_an_error(columns: str) -> None:
     outcome = headrace("consume", "lines", "--print", columns)
 
     assert outcome.status == 1
     unknown = columns.split(",")[-1]
-    assert outcome.errors == (
-        f"error: --print: expected some of key, value, timestamp, partition, offset, headers, got '{unknown}'\n"
-    )
+    columns_there = "key, value, timestamp, partition, offset, headers"
+    assert outcome.errors == f"error: --print: there is no column '{unknown}'. Choose from {columns_there}\n"
 
 
-def test_ends_after_so_many_records() -> None:
+def test_max_limits_the_number_of_records() -> None:
     assert headrace("consume", "lines", "--max", "3").output == "a\tone\nb\ttwo\nnull\tthree\n"
     assert headrace("consume", "lines", "-n", "9").output.count("\n") == 4
     assert headrace("consume", "lines", "-n", "0").status == 2
 
 
-def test_null_is_printed_as_told() -> None:
+def test_the_null_marker_is_printed_for_null() -> None:
     assert headrace("consume", "lines", "--null-marker", "", "--print", "value").output == "one\ntwo\nthree\n\n"
 
 
@@ -106,7 +105,7 @@ def test_an_unknown_serde_is_an_error_that_names_the_known_ones() -> None:
     assert outcome.errors.startswith("error: --key-serde: expected the name of a serde (String, Integer,")
 
 
-def test_following_begins_with_what_comes() -> None:
+def test_follow_starts_with_new_records() -> None:
     with topics() as broker:
         consumer = started("consume", "lines", "--follow", "--max", "2")
         assert consumer.stdout is not None
@@ -122,7 +121,7 @@ def test_following_begins_with_what_comes() -> None:
     assert consumer.returncode == 0
 
 
-def test_following_from_the_beginning_gets_what_is_there_and_what_comes() -> None:
+def test_follow_from_beginning_prints_old_and_new_records() -> None:
     consumer = started("consume", "lines", "-f", "--from-beginning", "--print", "value")
     assert consumer.stdout is not None
     assert [consumer.stdout.readline() for _ in range(4)] == ["one\n", "two\n", "three\n", "null\n"]
@@ -135,7 +134,7 @@ def test_following_from_the_beginning_gets_what_is_there_and_what_comes() -> Non
     consumer.communicate()
 
 
-def test_what_was_produced_is_what_is_consumed() -> None:
+def test_consume_prints_what_produce_has_written() -> None:
     text = "".join(f"key {number}\tvalue\twith tab {number}\n" for number in range(1_000))
     headrace("topics", "create", "copy")
 

@@ -1,4 +1,7 @@
-"""`headrace describe`."""
+"""`headrace describe`.
+
+Tests: headrace.cli.describe, headrace.cli.loading
+"""
 
 import itertools
 import json
@@ -40,7 +43,7 @@ def expected() -> str:
 
 
 @pytest.mark.parametrize("app", ["builder", "topology", "build", "start", "Apps.orders"])
-def test_prints_what_a_name_stands_for(app: str) -> None:
+def test_describe_accepts_everything_that_gives_a_topology(app: str) -> None:
     assert headrace("describe", f"{module(BUILDER)}:{app}") == Outcome(0, expected().rstrip() + "\n", "")
 
 
@@ -91,18 +94,16 @@ def test_a_name_is_a_module_and_an_app(app: str) -> None:
 
 def test_a_file_is_not_a_module() -> None:
     assert error_of("./apps/word_count.py:build") == (
-        "expected MODULE:APP, got the file in './apps/word_count.py:build'. Did you mean 'apps.word_count:build'?"
+        "'./apps/word_count.py:build' names a file, not a module. Did you mean 'apps.word_count:build'?"
     )
 
 
-def test_a_module_that_is_not_there(folder: Path) -> None:
-    assert error_of("nowhere:app") == (
-        f"there is no module 'nowhere', neither in '{folder}' nor among what is installed"
-    )
+def test_a_missing_module_is_an_error(folder: Path) -> None:
+    assert error_of("nowhere:app") == (f"there is no module 'nowhere' in '{folder}' or among the installed packages")
     assert "there is no module 'nowhere'" in error_of("nowhere.deep:app")
 
 
-def test_a_module_that_imports_one_that_is_not_there(folder: Path) -> None:
+def test_a_missing_import_of_a_module_is_an_error(folder: Path) -> None:
     name = module("import nowhere_to_be_found")
 
     assert error_of(f"{name}:app") == (
@@ -133,14 +134,14 @@ def test_a_module_whose_topology_is_wrong() -> None:
     assert "nobody" in error_of(f"{name}:app")
 
 
-def test_a_name_that_is_not_there_but_nearly() -> None:
+def test_a_misspelt_name_gets_a_suggestion() -> None:
     name = module(BUILDER)
 
     assert error_of(f"{name}:toplogy") == f"module '{name}' has no 'toplogy'. Did you mean 'topology'?"
     assert error_of(f"{name}:Apps.order") == f"the type in '{name}:Apps.order' has no 'order'. Did you mean 'orders'?"
 
 
-def test_a_name_that_is_not_there_at_all() -> None:
+def test_an_unknown_name_lists_the_topologies() -> None:
     name = module(BUILDER)
     empty = module("")
 
@@ -148,7 +149,7 @@ def test_a_name_that_is_not_there_at_all() -> None:
     assert error_of(f"{empty}:xyz") == f"module '{empty}' has no 'xyz'. Topologies in it: none"
 
 
-def test_something_else_than_a_topology() -> None:
+def test_an_object_that_is_no_topology_is_an_error() -> None:
     name = module("port = 8080\ndef make():\n    return 'text'\n")
     wanted = "expected a Topology, a StreamsBuilder, a Streams, or a function that returns one"
 
@@ -156,7 +157,7 @@ def test_something_else_than_a_topology() -> None:
     assert error_of(f"{name}:make") == f"'{name}:make': {wanted}, got a function that returned str"
 
 
-def test_a_function_that_wants_arguments() -> None:
+def test_a_function_with_arguments_is_an_error() -> None:
     name = module("def make(topic, size=1):\n    pass\n")
 
     assert (
@@ -171,7 +172,7 @@ def test_a_function_that_fails(folder: Path) -> None:
     assert error_of(f"{name}:make") == f"'{name}:make' failed: KeyError: 'missing' ({folder / name}.py, line 2)"
 
 
-def test_a_format_that_is_not_there_is_a_matter_of_usage() -> None:
+def test_an_unknown_format_is_a_usage_error() -> None:
     outcome = run("describe", f"{module(BUILDER)}:build", "--format", "png", command=COMMAND)
 
     assert outcome.status == 2

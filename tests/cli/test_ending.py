@@ -1,4 +1,7 @@
-"""How commands end: errors, interruptions, closed pipes; and the ways to start them."""
+"""How commands start and end: errors, interruptions, closed pipes.
+
+Tests: headrace.__main__, headrace.cli.app, headrace.cli.reporting
+"""
 
 import os
 import signal
@@ -13,7 +16,7 @@ import headrace as package
 from tests.cli.running import COMMAND, Outcome, headrace, run, started, topics
 
 MODULE = [sys.executable, "-m", "headrace"]
-ERROR = "error: there is no module 'nowhere', neither in '{}' nor among what is installed\n"
+ERROR = "error: there is no module 'nowhere' in '{}' or among the installed packages\n"
 
 
 @pytest.mark.parametrize("command", [COMMAND, MODULE], ids=["headrace", "python -m headrace"])
@@ -34,7 +37,7 @@ def test_without_arguments_there_is_help() -> None:
     assert "Usage: headrace topics" in headrace("topics").output
 
 
-def test_a_misspelt_command_is_a_matter_of_usage() -> None:
+def test_a_misspelt_command_is_a_usage_error() -> None:
     outcome = headrace("topics", "lst")
 
     assert outcome.status == 2
@@ -59,7 +62,7 @@ def test_an_error_of_several_lines_is_one_line() -> None:
     assert headrace("describe", "multi_line_error:app").errors.count("\n") == 1
 
 
-def test_an_error_that_is_not_ours_is_not_hidden() -> None:
+def test_an_unexpected_error_is_not_hidden() -> None:
     code = ["class Broken:", "    def __getattr__(self, name):", "        raise OSError(name)", "broken = Broken()"]
     Path("broken_app.py").write_text("\n".join(code))
 
@@ -113,7 +116,7 @@ def test_a_closed_pipe_ends_quietly(count: int) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_head_gets_what_it_wants() -> None:
+def test_head_ends_a_command_quietly() -> None:
     fill(50_000)
     script = f"'{COMMAND[0]}' consume lines | head -n 2; echo ${{PIPESTATUS[0]}}"
 

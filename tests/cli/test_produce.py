@@ -1,4 +1,7 @@
-"""`headrace produce`."""
+"""`headrace produce`.
+
+Tests: headrace.cli.produce, headrace.cli.values
+"""
 
 import time
 from pathlib import Path
@@ -68,7 +71,7 @@ def test_many_lines() -> None:
     assert values() == [line.encode() for line in many]
 
 
-def test_a_key_stands_before_the_separator() -> None:
+def test_the_key_is_before_the_separator() -> None:
     headrace("produce", "lines", "--key-separator", ":", given="a:1\n:2\nb::3\n")
 
     assert [(record.key, record.value) for record in produced()] == [(b"a", b"1"), (b"", b"2"), (b"b", b":3")]
@@ -134,7 +137,7 @@ def test_serdes_turn_text_into_bytes_for_keys_and_values(serde: str, text: str, 
         ("Void", "x", "null"),
     ],
 )
-def test_text_that_a_serde_cannot_take(serde: str, text: str, expected: str) -> None:
+def test_text_that_does_not_fit_the_serde_is_an_error(serde: str, text: str, expected: str) -> None:
     outcome = headrace("produce", "lines", "--value-serde", serde, given=f"{text}\n")
 
     assert outcome == Outcome(
@@ -150,7 +153,7 @@ def test_a_number_that_does_not_fit() -> None:
     assert "expected int from -32768 to 32767, got int (70000)" in outcome.errors
 
 
-def test_null_is_what_the_marker_says() -> None:
+def test_the_null_marker_produces_null() -> None:
     headrace("produce", "lines", "--key-separator", ":", "--null-marker", "NULL", given="a:NULL\nNULL:null\n")
 
     assert [(record.key, record.value) for record in produced()] == [(b"a", None), (None, b"null")]
@@ -167,7 +170,7 @@ def test_lines_before_a_wrong_one_stay() -> None:
     assert values() == [b"1", b"2"]
 
 
-def test_a_line_that_is_no_text() -> None:
+def test_a_line_that_is_not_utf_8_is_an_error() -> None:
     outcome = headrace("produce", "lines", given=b"good\n\xff\xfe\n")
 
     assert outcome.status == 1
@@ -185,7 +188,7 @@ def test_a_line_that_is_no_text() -> None:
         (["--timestamp", "-1"], "topic 'lines': expected the timestamp in whole milliseconds since 1970, got -1"),
     ],
 )
-def test_options_that_make_no_sense(arguments: list[str], message: str) -> None:
+def test_wrong_options_are_errors(arguments: list[str], message: str) -> None:
     outcome = headrace("produce", "lines", *arguments, given="one\n")
 
     assert outcome.status == 1

@@ -1,4 +1,7 @@
-"""`headrace run`, `reset` and `demo`."""
+"""`headrace run`, `reset` and `demo`.
+
+Tests: headrace.cli.run, headrace.cli.reset, headrace.cli.demo
+"""
 
 import os
 import shutil
@@ -162,14 +165,14 @@ def test_a_function_may_return_an_application(
     assert (config.application_id, config.commit_interval_ms) == ("mine", settings.get("commit_interval_ms", 100))
 
 
-def test_reset_of_what_is_not_there_says_where_it_looked() -> None:
+def test_reset_of_an_unknown_application_says_where_it_looked() -> None:
     outcome = headrace("reset", "nobody", "--yes")
 
     assert outcome.status == 1
-    assert "there is nothing of application 'nobody' in" in outcome.errors
+    assert "application 'nobody' is unknown: there is no state in" in outcome.errors
 
 
-def test_reset_leaves_state_alone_whose_topics_are_elsewhere(folder: Path) -> None:
+def test_reset_refuses_state_whose_topics_are_somewhere_else(folder: Path) -> None:
     offsets = Path(".headrace/mine/checkpoint/offsets")
     offsets.mkdir(parents=True)
     (offsets / "0").touch()
@@ -177,17 +180,17 @@ def test_reset_leaves_state_alone_whose_topics_are_elsewhere(folder: Path) -> No
     refused = headrace("reset", "mine", "--yes")
 
     assert refused.status == 1
-    assert "knows nothing of it: its topics are elsewhere. Name that place with --bootstrap-servers" in refused.errors
+    assert "its topics are somewhere else. Give their address with --bootstrap-servers" in refused.errors
     assert offsets.exists()
     assert not Path(".headrace/topics.db").exists()
     assert headrace("reset", "mine", "--yes", "-b", "local:gone.db").status == 0
     assert not offsets.exists()
 
 
-def test_reset_looks_where_the_environment_says_that_state_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reset_finds_the_state_by_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_STATE_DIR", str(folder / "state"))
 
-    assert f"there is nothing of application 'nobody' in '{folder}/state/nobody'" in headrace("reset", "nobody").errors
+    assert f"there is no state in '{folder}/state/nobody'" in headrace("reset", "nobody").errors
 
 
 def test_a_setting_that_is_none_is_refused(application: Path) -> None:

@@ -1,4 +1,7 @@
-"""What people see on a terminal: tables, colours and questions."""
+"""The output on a terminal: tables, colours and questions.
+
+Tests: headrace.cli.output
+"""
 
 import os
 import re
@@ -98,7 +101,7 @@ def test_lines_are_typed_until_ctrl_d() -> None:
     status, seen = on_terminal("produce", "lines", "--partition", "1", typed="hello\nworld\n\x04")
 
     assert status == 0
-    assert "One record a line; Ctrl-D ends." in seen
+    assert "Type one record per line. Press Ctrl-D to finish." in seen
     assert "2 records to topic 'lines'" in seen
     with topics() as broker:
         assert [record.value for record in broker.range("lines", 1, 0, 9)] == [b"hello", b"world"]  # type: ignore[attr-defined]

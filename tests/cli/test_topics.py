@@ -1,4 +1,7 @@
-"""`headrace topics`."""
+"""`headrace topics`.
+
+Tests: headrace.cli.topics, headrace.cli.options
+"""
 
 from pathlib import Path
 
@@ -77,7 +80,7 @@ def test_other_commands_say_that_there_is_no_file_and_make_none(folder: Path, ar
     [["topics", "describe", "lnes"], ["topics", "delete", "lnes"], ["topics", "clean", "lnes"], ["consume", "lnes"]],
     ids=" ".join,
 )
-def test_an_unknown_topic_may_be_a_slip(arguments: list[str]) -> None:
+def test_a_misspelt_topic_gets_a_suggestion(arguments: list[str]) -> None:
     headrace("topics", "create", "lines", "other")
 
     assert headrace(*arguments) == Outcome(

@@ -1,4 +1,4 @@
-"""The page for Kafka Streams users names only Python calls and arguments that there are."""
+"""The page for Kafka Streams users names only Python calls and arguments that exist."""
 
 import inspect
 import re

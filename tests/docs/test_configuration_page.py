@@ -1,4 +1,4 @@
-"""The configuration page tells every setting with its default, and Kafka Streams' names as they are taken."""
+"""The configuration page lists every setting with its default, and the names of Kafka Streams that are accepted."""
 
 import logging
 import re

@@ -1,4 +1,7 @@
-"""The operator pages are those that the docstrings make, and nothing public is left out."""
+"""The operator pages match the docstrings, and nothing public is left out.
+
+Tests: tools.build_docs, tools.doc_pages
+"""
 
 import dataclasses
 import inspect

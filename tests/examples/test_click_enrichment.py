@@ -1,4 +1,7 @@
-"""Click enrichment: a stream joined with a table, and two streams within a window."""
+"""Click enrichment: a stream joined with a table, and two streams within a window.
+
+Tests: headrace.demos.click_enrichment
+"""
 
 import json
 from collections import Counter

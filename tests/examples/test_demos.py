@@ -1,4 +1,4 @@
-"""What all demos have in common, so that one command can run any of them."""
+"""The rules that all demos follow, so that one command can run each of them."""
 
 import subprocess
 import sys

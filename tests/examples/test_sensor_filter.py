@@ -1,4 +1,7 @@
-"""Sensor filter: steps without state."""
+"""Sensor filter: steps without state.
+
+Tests: headrace.demos.sensor_filter
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,7 @@
-"""Stock statistics: windows that overlap, late trades, windowed keys."""
+"""Stock statistics: windows that overlap, late trades, windowed keys.
+
+Tests: headrace.demos.stock_statistics
+"""
 
 import json
 from itertools import pairwise

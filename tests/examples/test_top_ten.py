@@ -1,4 +1,7 @@
-"""Top ten: an aggregation in two phases, with adder and subtractor."""
+"""Top ten: an aggregation in two phases, with adder and subtractor.
+
+Tests: headrace.demos.top_ten
+"""
 
 import json
 from collections import Counter

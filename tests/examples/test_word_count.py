@@ -1,4 +1,7 @@
-"""Word count, and the application around it."""
+"""Word count, and the application around it.
+
+Tests: headrace.demos.word_count
+"""
 
 import re
 from collections import Counter

@@ -1,4 +1,6 @@
-"""A short round of `make chaos BROKER=kafka`."""
+"""`tools/chaos.py`: a short round of `make chaos BROKER=kafka`."""
+
+# Tests: tools.chaos
 
 from pathlib import Path
 

@@ -65,7 +65,7 @@ def test_an_unknown_topic_may_be_a_slip(kafka: DevBroker) -> None:
 
 def test_cleaning_is_the_brokers_own_business(kafka: DevBroker) -> None:
     assert headrace("topics", "clean").errors == (
-        f"error: expected an embedded log, local:PATH, got '{kafka.address}': a Kafka broker cleans by itself\n"
+        f"error: expected an embedded log (local:PATH), got '{kafka.address}'. Kafka brokers clean topics themselves\n"
     )
 
 

@@ -1,4 +1,6 @@
-"""`DevBroker` and `headrace dev broker`: a broker that starts, keeps what it has, and ends."""
+"""`headrace/dev`: `DevBroker` and `headrace dev broker` start, keep their topics, and end."""
+
+# Tests: headrace.dev.kafka_broker, headrace.dev.kafka_jars, headrace.cli.dev
 
 import errno
 import os
@@ -83,7 +85,10 @@ def test_a_port_in_use_is_told(kafka: DevBroker, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "reason"),
-    [(errno.EACCES, "may not be used: ports below 1024 mostly need root"), (errno.EADDRNOTAVAIL, "cannot be used: Ca")],
+    [
+        (errno.EACCES, "may not be used: ports below 1024 usually need root"),
+        (errno.EADDRNOTAVAIL, "cannot be used: Ca"),
+    ],
 )
 def test_a_port_that_cannot_be_had_is_told_from_one_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
@@ -108,7 +113,7 @@ def test_a_folder_in_use_is_told(kafka: DevBroker) -> None:
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("cluster.id=another")
 
-    with pytest.raises(ConfigError, match=r"expected a folder that is empty or a dev broker's, got '.*'"):
+    with pytest.raises(ConfigError, match=r"'.*' holds files that `headrace dev broker` did not write"):
         DevBroker(tmp_path, free_port()).start()
     assert [path.name for path in tmp_path.iterdir()] == ["meta.properties"]
 
@@ -204,6 +209,8 @@ def test_jars_are_fetched_once(maven: Path) -> None:
 def test_without_a_network_there_is_no_half_a_broker(maven: Path, lines: list[str], reason: str) -> None:
     write_script(maven, *lines)
 
-    with pytest.raises(HeadraceError, match=f"cannot fetch the jars of Kafka .* with mvn: {reason}. The network is"):
+    with pytest.raises(
+        HeadraceError, match=f"cannot download the jars of Kafka .* with mvn: {reason}. The first start"
+    ):
         fetch_jars(Path("/java/bin/java"))
     assert list(jars_folder().parent.iterdir()) == []
