@@ -29,6 +29,7 @@ from headrace.state.versioned import VersionedStore
 from headrace.task.garbage_collection import collection_paused, keep_memory, sample
 from headrace.task.group import TaskGroup
 from headrace.task.lanes import Causes
+from headrace.task.running import TaskRunner
 from headrace.task.task import Task
 from headrace.topology.topology import SubTopology
 
@@ -102,7 +103,7 @@ class StatefulTask:
             crash_point("mid-task")
             running.advance_wall_clock(now)
             changes, new_cells = parts.commit(running)
-            outputs = running.take_caused_outputs()
+            outputs = running.take_outputs()
             dropped = running.dropped_records
         processed = perf_counter()
         if changes or new_cells != cells:
@@ -159,7 +160,7 @@ class _Parts:
                 )
                 self._opened.update(dict.fromkeys(view.opened))
 
-    def build(self, cells: Mapping[str, dict[str, Any]]) -> Task | TaskGroup:
+    def build(self, cells: Mapping[str, dict[str, Any]]) -> TaskRunner:
         """Make the tasks."""
         cells = self._without_dropped(cells)
         stores: dict[str, Store] = {}
@@ -175,10 +176,9 @@ class _Parts:
             return tasks[0]
         return TaskGroup(tasks, self._application.routes.choose_partition)
 
-    def commit(self, running: Task | TaskGroup) -> tuple[dict[str, Changes], dict[str, dict[str, Any]]]:
+    def commit(self, running: TaskRunner) -> tuple[dict[str, Changes], dict[str, dict[str, Any]]]:
         """Commit the tasks; return the changes by space and the cells by part."""
-        tasks = running.tasks if isinstance(running, TaskGroup) else [running]
-        commits = running.commit() if isinstance(running, TaskGroup) else [running.commit()]
+        tasks, commits = running.tasks, running.commit()
         self._versions = {(store.name, part): logged_versions(store) for part, store in self._logged_versioned(tasks)}
         changes: dict[str, Changes] = {}
         cells: dict[str, dict[str, Any]] = {_GENERATIONS: self._generations()}

@@ -78,7 +78,7 @@ class StatelessTasks:
         causes = process(task)
         crash_point("mid-task")
         place = self._sent.get(name, 0)
-        sent = list(application.routes.send(task.take_caused_outputs(), causes, name, place, index, now))
+        sent = list(application.routes.send(task.take_outputs(), causes, name, place, index, now))
         self._sent[name] = place + len(sent)
         return self._outgoing.send(name, sent)
 

@@ -88,13 +88,13 @@ class TaskGroup:
                 if self._move_on(task):
                     moved = True
                     self._settle(end)
-        return [task.commit() for task in self.tasks]
+        return [commit for task in self.tasks for commit in task.commit()]
 
-    def take_caused_outputs(self) -> list[tuple[str, OutputColumns]]:
+    def take_outputs(self) -> list[tuple[str, OutputColumns]]:
         """Return what has left the group since the last call, by topic and page."""
         busy = [task for task in self.tasks if len(task.outputs)]
         if len(busy) == 1 and not len(self._left):
-            return busy[0].take_caused_outputs()
+            return busy[0].take_outputs()
         # Also dead letters of a global table: they are in the order of what caused them, not a task after the other.
         for output in sorted((output for task in busy for output in task.outputs.take()), key=_ordinal):
             self._left.put(output)

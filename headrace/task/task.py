@@ -8,14 +8,13 @@ from functools import cached_property
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from headrace.config import StreamsConfig
 from headrace.errors import HeadraceError, StreamsError, TaskError, TopologyError
 from headrace.raw_records import OutputColumns, RawRecord
-from headrace.records import Headers
 from headrace.serdes import Serde
 from headrace.state.builders import Store
 from headrace.state.image import Changes, Image, MemoryImage
@@ -33,11 +32,6 @@ from headrace.task.steps import Step, fan_out
 from headrace.topology.nodes import Process, SinkNode, SourceNode
 from headrace.topology.processor import PunctuationType
 from headrace.topology.topology import SubTopology, Topology
-
-Output: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers]
-"""(topic, partition or None to let the key decide, key, value, timestamp, headers)."""
-
-_without_ordinal = itemgetter(0, 1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -94,6 +88,10 @@ class Task:
         self._bound: dict[str, Process] = {}
         self._processors: list[tuple[str, Any]] = []
         self._bind()
+
+    @property
+    def tasks(self) -> tuple[Task]:
+        return (self,)
 
     # -- running ----------------------------------------------------------------------------------------------------
 
@@ -169,26 +167,22 @@ class Task:
         if schedules.next_due <= now:
             schedules.run(now, self._punctuate)
 
-    def commit(self) -> Commit:
-        """Flush the caches, hand the changes to the image, and return what has to be persisted."""
+    def commit(self) -> list[Commit]:
+        """Flush the caches and hand the changes to the image; return the changes to persist."""
         self.commit_requested = False
         changes: dict[str, Changes] = {}
         self.flush_caches()
         for store in self.stores.values():
             changes.update(store.commit())
-        return Commit({name: change for name, change in changes.items() if change}, self.cells.values())
+        return [Commit({name: change for name, change in changes.items() if change}, self.cells.values())]
 
     def flush_caches(self) -> None:
         """Let go on what record caches hold back."""
         for cache in self._caches.values():
             cache.flush()
 
-    def take_outputs(self) -> list[Output]:
-        """Return what the sinks have put out since the last call."""
-        return list(map(_without_ordinal, self.outputs.take()))
-
-    def take_caused_outputs(self) -> list[tuple[str, OutputColumns]]:
-        """Return what the sinks have put out since the last call, by topic and page, with its causes' ordinals."""
+    def take_outputs(self) -> list[tuple[str, OutputColumns]]:
+        """Return the outputs since the last call, by topic and page, and forget them."""
         return self.outputs.take_by_topic()
 
     def store(self, name: str) -> Store:

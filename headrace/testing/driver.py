@@ -267,8 +267,9 @@ class TopologyTestDriver:
             self._commit(chosen)
 
     def _commit(self, task: Task) -> None:
-        self._keep(task.id, task.commit())
-        for topic, _, key, value, timestamp, headers in task.take_outputs():
+        [commit] = task.commit()
+        self._keep(task.id, commit)
+        for topic, _, key, value, timestamp, headers, _ in task.outputs.take():
             self._topics_produced.add(topic)
             if self._readers_of(topic):
                 self._enqueue(topic, key, value, timestamp, headers)

@@ -110,7 +110,7 @@ class Batches:
         return [_text(record) for record in self._out.read_records()]
 
     def _move_on(self, task: Task) -> None:
-        for topic, _, key, value, timestamp, headers in task.take_outputs():
+        for topic, _, key, value, timestamp, headers, _ in task.outputs.take():
             self._feed(topic, key, value, timestamp, headers)
             if topic == "out":
                 self._reader.queue("out").append((key, value, timestamp, headers))

@@ -4,8 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headrace import Processor, Record, StreamsConfig, Topology
+from headrace.records import Headers
 from headrace.state.image import Changes, MemoryImage
 from headrace.task.task import Commit, Task
+
+Output = tuple[str, int | None, bytes | None, bytes | None, int, Headers | None]
+"""(topic, partition, key, value, timestamp, headers)."""
 
 CONFIG = StreamsConfig(application_id="app")
 
@@ -16,13 +20,13 @@ def task_of(topology: Topology, config: StreamsConfig = CONFIG, **options: Any) 
     return Task(topology, sub_topology, config, **options)
 
 
-def resumed(topology: Topology, *commits: Commit, config: StreamsConfig = CONFIG, **options: Any) -> Task:
+def resumed(topology: Topology, *commits: list[Commit], config: StreamsConfig = CONFIG, **options: Any) -> Task:
     """Make the task anew from what it has committed, and nothing else."""
     stores: dict[str, Changes] = {}
-    for commit in commits:
+    for [commit] in commits:
         for space, changes in commit.stores.items():
             stores.setdefault(space, {}).update(changes)
-    return task_of(topology, config, image=MemoryImage(stores), state=commits[-1].state, **options)
+    return task_of(topology, config, image=MemoryImage(stores), state=commits[-1][0].state, **options)
 
 
 def feed(task: Task, topic: str, records: Iterable[tuple[int, Any]], partition: int = 0, first_offset: int = 0) -> None:
@@ -37,9 +41,14 @@ def feed(task: Task, topic: str, records: Iterable[tuple[int, Any]], partition: 
     )
 
 
+def outputs(task: Task) -> list[Output]:
+    """Take what came out, of each topic in order."""
+    return [(topic, *output[:-1]) for topic, columns in task.take_outputs() for output in zip(*columns)]
+
+
 def values(task: Task) -> list[str]:
     """Take the values that came out, as text."""
-    return [value.decode() if value is not None else "null" for _, _, _, value, _, _ in task.take_outputs()]
+    return [value.decode() if value is not None else "null" for _, _, _, value, _, _ in outputs(task)]
 
 
 def processing(process: Callable[[Any, Record[Any, Any]], None]) -> Callable[[], Processor[Any, Any]]:

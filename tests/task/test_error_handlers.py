@@ -24,7 +24,7 @@ from headrace import (
     serdes,
 )
 from headrace.testing import TopologyTestDriver
-from tests.task.tasks import processing, task_of
+from tests.task.tasks import outputs, processing, task_of
 
 HEADERS = [("from", b"test")]
 PREFIX = "__streams.errors."
@@ -245,7 +245,7 @@ def test_dropped_records_are_counted() -> None:
     task.process()
 
     assert task.dropped_records == 2
-    assert len(task.take_outputs()) == 3
+    assert len(outputs(task)) == 3
 
 
 def test_a_batch_goes_on_after_a_record_that_cannot_be_read() -> None:
@@ -257,7 +257,7 @@ def test_a_batch_goes_on_after_a_record_that_cannot_be_read() -> None:
     task.process()
 
     assert task.dropped_records == 4
-    assert len(task.take_outputs()) == 2
+    assert len(outputs(task)) == 2
 
 
 # -- what a failing record leaves behind ------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ def test_a_record_that_fails_in_two_branches_makes_two_letters() -> None:
 
     task.process()
 
-    assert len(task.take_outputs()) == 2
+    assert len(outputs(task)) == 2
     assert task.dropped_records == 2
 
 

@@ -19,9 +19,9 @@ def test_dead_letters_of_a_stream_and_of_its_global_table_are_in_the_order_of_th
     tabled = [(0, 2, b"k", b"nor this", None, 1), (1, 3, b"k", b'"right"', None, 2)]
 
     group.process_lanes([Lane.of_source("in", 0, streamed), Lane.of_source("table", 0, tabled)])
-    taken = dict(group.take_caused_outputs())
+    taken = dict(group.take_outputs())
 
     assert list(taken["dead"].values) == [b"not JSON", b"nor this"]
     assert list(taken["dead"].ordinals) == [0, 1]
     assert list(taken["out"].values) == [b'"left right"']
-    assert group.take_caused_outputs() == []
+    assert group.take_outputs() == []

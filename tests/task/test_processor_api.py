@@ -23,7 +23,7 @@ from headrace import (
     serdes,
 )
 from headrace.testing import TopologyTestDriver
-from tests.task.tasks import feed, processing, task_of
+from tests.task.tasks import feed, outputs, processing, task_of
 
 
 def one_step(supplier: Callable[[], Any], *sinks: str) -> Topology:
@@ -490,7 +490,7 @@ def test_init_may_forward() -> None:
 
     task = task_of(one_step(Step))
 
-    assert [key for _, _, key, _, _, _ in task.take_outputs()] == [b"started"]
+    assert [key for _, _, key, _, _, _ in outputs(task)] == [b"started"]
 
 
 def test_a_processor_need_not_be_a_subclass() -> None:
@@ -578,8 +578,8 @@ def test_each_task_has_a_processor_of_its_own() -> None:
     feed(one, "in", [(0, 1)])
     one.process()
 
-    assert len(one.take_outputs()) == 1
-    assert other.take_outputs() == []
+    assert len(outputs(one)) == 1
+    assert outputs(other) == []
 
 
 def test_a_processor_is_not_a_supplier() -> None:

@@ -324,7 +324,7 @@ def test_schedules_that_come_and_go_leave_nothing_in_the_tasks_state() -> None:
         feed(task, "in", [(number, number)], first_offset=number)
         task.process()
         task.advance_wall_clock(10 * (number + 1))
-        sizes.append(len(task.commit().state))
+        sizes.append(len(task.commit()[0].state))
 
     assert values(task) == [str(number) for number in range(20)]
     assert len(set(sizes)) == 1

@@ -24,7 +24,7 @@ from headrace import (
 )
 from headrace.task.lanes import Lane
 from headrace.task.task import Commit, Task
-from tests.task.tasks import CONFIG, feed, processing, resumed, task_of, values
+from tests.task.tasks import CONFIG, feed, outputs, processing, resumed, task_of, values
 
 
 def two_sources() -> Topology:
@@ -109,7 +109,7 @@ def test_the_time_that_counts_is_the_extracted_one() -> None:
 
     task.process()
 
-    assert [(value, timestamp) for _, _, _, value, timestamp, _ in task.take_outputs()] == [
+    assert [(value, timestamp) for _, _, _, value, timestamp, _ in outputs(task)] == [
         (b"10", 10),
         (b"20", 20),
         (b"30", 30),
@@ -123,7 +123,7 @@ def test_nothing_happens_without_records() -> None:
     task.process()
     task.process_one()
 
-    assert task.take_outputs() == []
+    assert outputs(task) == []
     assert task.head_timestamp() is None
 
 
@@ -141,8 +141,8 @@ def test_an_output_has_topic_key_value_timestamp_and_headers() -> None:
 
     task.process()
 
-    assert task.take_outputs() == [("out", None, b"a", b"1", 5, [("h", b"x")]), ("out", None, None, None, 6, [])]
-    assert task.take_outputs() == []
+    assert outputs(task) == [("out", None, b"a", b"1", 5, [("h", b"x")]), ("out", None, None, None, 6, [])]
+    assert outputs(task) == []
 
 
 def test_a_partitioner_chooses_one_partition_or_several_or_none() -> None:
@@ -156,7 +156,7 @@ def test_a_partitioner_chooses_one_partition_or_several_or_none() -> None:
 
     task.process()
 
-    assert [(partition, value) for _, partition, _, value, _, _ in task.take_outputs()] == [
+    assert [(partition, value) for _, partition, _, value, _, _ in outputs(task)] == [
         (2, b"2"),
         (1, b"[1,3]"),
         (3, b"[1,3]"),
@@ -182,7 +182,7 @@ def test_internal_topics_have_the_applications_id_before_them() -> None:
     one, two = Task(topology, first, CONFIG), Task(topology, second, CONFIG, partition=3)
     feed(one, "in", [(0, '"x"')])
     one.process()
-    [(topic, _, key, _, _, _)] = one.take_outputs()
+    [(topic, _, key, _, _, _)] = outputs(one)
 
     assert (topic, key) == ("app-KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition", b"x")
     assert two.reads(topic)
@@ -219,7 +219,7 @@ def test_serdes_may_use_the_headers_of_a_record() -> None:
 
     task.process()
 
-    assert [value for _, _, _, value, _, _ in task.take_outputs()] == [b"BCD", b"XYZ"]
+    assert [value for _, _, _, value, _, _ in outputs(task)] == [b"BCD", b"XYZ"]
 
 
 def test_a_serde_adds_headers_for_its_topic_alone() -> None:
@@ -239,7 +239,7 @@ def test_a_serde_adds_headers_for_its_topic_alone() -> None:
 
     own: list[Any] = [[], [("own", b"1")], []]
     headers: dict[str, list[Any]] = {}
-    for topic, *_, mine in task.take_outputs():
+    for topic, *_, mine in outputs(task):
         headers.setdefault(topic, []).append(mine)
     assert headers == {"plain": own, "also-plain": own, "typed": [[*mine, ("type", b"text")] for mine in own]}
 
@@ -259,7 +259,7 @@ def test_what_reads_a_record_does_not_change_its_headers() -> None:
 
     task.process()
 
-    assert [headers for *_, headers in task.take_outputs()] == [[], [("own", b"1")]]
+    assert [headers for *_, headers in outputs(task)] == [[], [("own", b"1")]]
 
 
 # -- time -------------------------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_late_records_are_dropped_and_counted() -> None:
     task.commit()
 
     assert task.dropped_records == 1
-    assert [timestamp for _, _, _, _, timestamp, _ in task.take_outputs()] == [5, 26]
+    assert [timestamp for _, _, _, _, timestamp, _ in outputs(task)] == [5, 26]
 
 
 # -- dropped records --------------------------------------------------------------------------------------------------
@@ -343,11 +343,11 @@ def test_a_commit_has_what_changed_in_every_store_and_the_tasks_own_state() -> N
     feed(task, "in", [(7, 1), (3, 1)])
     task.process()
 
-    commit = task.commit()
+    [commit] = task.commit()
 
     assert commit.stores == {"counts": {b"k": (7).to_bytes(8) + (2).to_bytes(8)}}
     assert commit.state["task/stream_time"] == 7
-    assert task.commit().stores == {}
+    assert task.commit()[0].stores == {}
 
 
 def test_updates_wait_for_the_commit() -> None:
@@ -389,7 +389,8 @@ def test_a_commit_serializes_to_the_same_bytes_every_time() -> None:
         task = task_of(counting(store="counts"))
         task.feed("in", 0, [(n, n, f"key{n % 7}".encode(), b"1", None) for n in range(100)])
         task.process()
-        return task.commit()
+        [commit] = task.commit()
+        return commit
 
     one, other = committed(), committed()
 
@@ -438,19 +439,19 @@ def test_a_task_made_from_commits_goes_on_where_the_one_before_stopped(make: Any
         feed(whole, "in", [(time, 1)])
         whole.process()
         whole.commit()
-        expected += whole.take_outputs()
+        expected += outputs(whole)
 
-    outputs, commits = [], []
+    seen, commits = [], []
     task = task_of(make())
     for offset, time in enumerate(times):
         feed(task, "in", [(time, 1)], first_offset=offset)
         task.process()
         commits.append(task.commit())
-        outputs += task.take_outputs()
+        seen += outputs(task)
         task = resumed(make(), *commits)
 
-    assert outputs == expected
-    assert outputs
+    assert seen == expected
+    assert seen
 
 
 def test_what_was_not_committed_is_done_again() -> None:
@@ -458,7 +459,7 @@ def test_what_was_not_committed_is_done_again() -> None:
     feed(task, "in", [(0, 1)])
     task.process()
     commit = task.commit()
-    task.take_outputs()
+    outputs(task)
     feed(task, "in", [(1, 1)], first_offset=1)
     task.process()
 
@@ -485,7 +486,7 @@ def test_partition_time_is_kept_for_extractors() -> None:
     feed(again, "in", [(3, 2)])
     again.process()
 
-    assert [timestamp for _, _, _, _, timestamp, _ in again.take_outputs()] == [9]
+    assert [timestamp for _, _, _, _, timestamp, _ in outputs(again)] == [9]
 
 
 def test_a_cancelled_schedule_stays_cancelled() -> None:
@@ -547,7 +548,7 @@ def test_a_lane_gives_the_same_by_pages_as_in_one_piece(size: int) -> None:
     causes = whole.process_lanes([Lane.of_source("in", 0, records)])
     causes_of_pages = paged.process_pages(pages())
 
-    assert list(paged.take_caused_outputs()) == list(whole.take_caused_outputs()) != []
+    assert list(paged.take_outputs()) == list(whole.take_outputs()) != []
     assert causes_of_pages.times.tolist() == causes.times.tolist()
     assert causes_of_pages.sequences.tolist() == causes.sequences.tolist()
     assert len(causes) == len(records) + 1

@@ -24,7 +24,7 @@ from headrace import (
 from headrace.task.task import Task
 from headrace.testing import TopologyTestDriver
 from headrace.topology.timestamps import TimestampExtractor
-from tests.task.tasks import feed, processing, task_of
+from tests.task.tasks import feed, outputs, processing, task_of
 
 READY_MADE = [
     FailOnInvalidTimestamp,
@@ -43,7 +43,7 @@ def timestamps(task: Task, *records: tuple[int, Any]) -> list[int]:
     """Feed (timestamp, value) pairs to partition 0; return the timestamps that come out."""
     feed(task, "in", records)
     task.process()
-    return [timestamp for _, _, _, _, timestamp, _ in task.take_outputs()]
+    return [timestamp for _, _, _, _, timestamp, _ in outputs(task)]
 
 
 # -- ready-made -------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_partition_time_is_kept_for_each_partition() -> None:
 
     task.process()
 
-    assert sorted(timestamp for _, _, _, _, timestamp, _ in task.take_outputs()) == [10, 10, 50, 50]
+    assert sorted(timestamp for _, _, _, _, timestamp, _ in outputs(task)) == [10, 10, 50, 50]
 
 
 def test_the_wall_clock_extractor_takes_the_time_of_now() -> None:
@@ -144,7 +144,7 @@ def test_an_extractor_that_changes_headers_does_not_change_the_record() -> None:
     task.feed("in", 0, [(0, 5, b"k", b"1", [("h", b"x")]), (1, 5, b"k", b"1", None)])
     task.process()
 
-    assert [headers for *_, headers in task.take_outputs()] == [[("h", b"x")], []]
+    assert [headers for *_, headers in outputs(task)] == [[("h", b"x")], []]
 
 
 def test_partition_time_is_that_of_the_records_before() -> None:
@@ -197,7 +197,7 @@ def test_an_extracted_time_may_be_negative_to_skip_a_record_of_a_source_only() -
 
     task.process()
 
-    assert [value for _, _, _, value, _, _ in task.take_outputs()] == [b"2"]
+    assert [value for _, _, _, value, _, _ in outputs(task)] == [b"2"]
 
 
 # -- mistakes ---------------------------------------------------------------------------------------------------------
