@@ -9,7 +9,7 @@ from headrace.handlers import DeadLetter, ErrorContext, Handler, HandlerResponse
 
 if TYPE_CHECKING:
     from headrace.raw_records import RawRecord
-    from headrace.task.sources import InputQueue
+    from headrace.task.queues import InputQueue
     from headrace.task.task import Task
 
 

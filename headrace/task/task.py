@@ -24,11 +24,11 @@ from headrace.task.current_record import NO_HEADERS, CurrentRecord
 from headrace.task.failures import Failures
 from headrace.task.lanes import Causes, Lane, joined, merge_order, taken_in, with_end
 from headrace.task.outputs import PAGE, Outputs
-from headrace.task.processors import bind_processor
+from headrace.task.processor_context import bind_processor
 from headrace.task.punctuation import Schedule, Schedules
+from headrace.task.queues import InputQueue
 from headrace.task.sinks import bind_sink
-from headrace.task.sources import InputQueue
-from headrace.task.steps import Step, fan_out
+from headrace.task.step_context import Step, fan_out
 from headrace.topology.nodes import Process, SinkNode, SourceNode
 from headrace.topology.processor import PunctuationType
 from headrace.topology.topology import SubTopology, Topology

@@ -17,7 +17,7 @@ from headrace.serdes import Serde, as_serde
 from headrace.state.builders import Store
 from headrace.state.image import Changes, MemoryImage
 from headrace.state.views import plain_view
-from headrace.task.processors import check_supplier
+from headrace.task.processor_context import check_supplier
 from headrace.task.task import Commit, Task
 from headrace.testing.topics import TestInputTopic, TestOutputTopic
 from headrace.topology.nodes import ProcessorNode, SourceNode
