@@ -27,7 +27,7 @@ from headrace.spark.reader import READING, Reading, TopicsSource
 from headrace.spark.runtime.session import is_local, spark_session
 from headrace.spark.stages import Packed, chain
 from headrace.spark.writer import Writer
-from headrace.task.processor_context import check_supplier
+from headrace.task.processors import check_supplier
 from headrace.task.task import Task
 from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
 from headrace.topology.processor import PunctuationType

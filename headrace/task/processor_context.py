@@ -1,45 +1,44 @@
-"""Run a user's processor as a step of a task."""
+"""The context that a task gives to a user's processor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.durations import milliseconds
-from headrace.errors import StreamsError, TaskError, TopologyError
+from headrace.errors import StreamsError, TopologyError
 from headrace.records import Record, RecordMetadata
 from headrace.state.views import ReadOnlyView
+from headrace.task.context import TaskContext
 from headrace.task.punctuation import Schedule
-from headrace.topology.nodes import Process, ProcessorNode, StepContext
+from headrace.topology.nodes import Process, ProcessorNode
 from headrace.topology.processor import PunctuationType
 
-if TYPE_CHECKING:
-    from headrace.task.task import Task
-
-_NO_KEY = object()
+NO_KEY = object()
+"""The key in hand of a processor that may change keys, and of one that has no record in hand."""
 
 
 class TaskProcessorContext:
-    """The context that a processor of a task is given."""
+    """The task as one processor of it sees it: see `headrace.topology.processor.ProcessorContext`."""
 
-    def __init__(self, task: Task, node: ProcessorNode, children: dict[str, Process]) -> None:
-        self._task = task
+    def __init__(self, context: TaskContext, node: ProcessorNode, children: dict[str, Process]) -> None:
+        self._context = context
         self._node = node
         self._children = children
         self._all = tuple(children.values())
-        self._record = task.record
+        self._record = context.record
         self._schedules: dict[int, Schedule] = {}
         self._made_by_init: int | None = None
-        self.key_in_hand: Any = _NO_KEY
+        self.key_in_hand: Any = NO_KEY
 
     @property
     def application_id(self) -> str:
-        return self._task.config.application_id
+        return self._context.config.application_id
 
     @property
     def task_id(self) -> str:
-        return self._task.id
+        return self._context.task_id
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
@@ -48,7 +47,7 @@ class TaskProcessorContext:
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         if not isinstance(record, Record):
             raise StreamsError(f"forward: expected a Record, got {type(record).__name__} ({record!r})")
-        if self.key_in_hand is not _NO_KEY and record.key != self.key_in_hand:
+        if self.key_in_hand is not NO_KEY and record.key != self.key_in_hand:
             raise StreamsError(
                 f"forward: a FixedKeyProcessor keeps the key {self.key_in_hand!r}, got {record.key!r}. "
                 "Use process() with a Processor to change it"
@@ -70,11 +69,11 @@ class TaskProcessorContext:
             raise TopologyError(f"{where}: expected {known}, got {type!r}")
         if not callable(callback):
             raise TopologyError(f"{where}: expected a function to call with the time, got {callback!r}")
-        first = 0 if type is PunctuationType.STREAM_TIME else self._task.now + every
+        first = 0 if type is PunctuationType.STREAM_TIME else self._context.now + every
         number = self._next_number()
         schedule = self._schedules[number] = Schedule(self._node.name, every, callback, self._due(number, first))
         if schedule.due[0] is not None:
-            self._task.schedules[type].add(schedule)
+            self._context.schedules[type].add(schedule)
         return schedule
 
     def started(self) -> None:
@@ -93,82 +92,34 @@ class TaskProcessorContext:
         """Return the cell with a schedule's due time, which goes on after a restart."""
         name = f"{self._node.name}/schedule/{number}"
         if number in self._schedules:
-            return self._task.cells.renew(name, first)
-        due = self._task.cells.cell(name, first)
+            return self._context.cells.renew(name, first)
+        due = self._context.cells.cell(name, first)
         if due[0] is None and self._made_by_init is not None:
             due[0] = first  # was cancelled before the restart, and now is another one
         return due
 
     def state_store(self, name: str) -> Any:
-        if name in self._task.global_stores:
-            return ReadOnlyView(self._task.global_stores[name])
+        if name in self._context.global_stores:
+            return ReadOnlyView(self._context.global_stores[name])
         if name not in self._node.stores:
             known = ", ".join(self._node.stores) or "none"
             raise TopologyError(
                 f"step '{self._node.name}' is not connected to store '{name}' (connected: {known}). Connect it with "
                 f"add_state_store(builder, '{self._node.name}') or by naming the store in process(supplier, '{name}')"
             )
-        return self._task.store(name)
+        return self._context.store(name)
 
     def current_stream_time(self) -> int:
-        return self._task.stream_time[0]  # type: ignore[no-any-return]
+        return self._context.stream_time[0]  # type: ignore[no-any-return]
 
     def current_system_time(self) -> int:
-        return self._task.now
+        return self._context.now
 
     def commit(self) -> None:
-        self._task.commit_requested = True
+        pass  # every batch ends with a commit, however many processors ask for one
 
     def _child(self, name: str) -> Process:
         if name not in self._children:
             known = ", ".join(self._children) or "none"
             raise StreamsError(f"forward: step '{self._node.name}' has no child '{name}' (children: {known})")
         return self._children[name]
-
-
-def make_processor(node: ProcessorNode) -> Any:
-    """Ask a node's supplier for a processor."""
-    assert node.supplier is not None
-    try:
-        processor = node.supplier()
-    except Exception as error:
-        raise TopologyError(f"step '{node.name}': the supplier failed: {type(error).__name__}: {error}") from error
-    if not callable(getattr(processor, "process", None)) or isinstance(processor, type):
-        raise TopologyError(
-            f"step '{node.name}': the supplier must give a Processor, got {type(processor).__name__} ({processor!r})"
-        )
-    return processor
-
-
-def check_supplier(node: ProcessorNode) -> None:
-    """Raise when a node's supplier gives the same processor twice: tasks would share it."""
-    if make_processor(node) is make_processor(node):
-        raise TopologyError(
-            f"step '{node.name}': the supplier must make a new processor each time it is called, got the same one twice"
-        )
-
-
-def bind_processor(
-    task: Task, node: ProcessorNode, step: StepContext, children: dict[str, Process]
-) -> tuple[Process, Any, TaskProcessorContext]:
-    """Make a processor; return the function that processes one record, the processor, and its context."""
-    processor = make_processor(node)
-    context = TaskProcessorContext(task, node, children)
-    current, fail, handle = task.record, step.fail, processor.process
-
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        try:
-            handle(Record(key, value, timestamp, list(current.headers)))
-        except TaskError:
-            raise
-        except Exception as error:
-            fail(error, key, value, timestamp)
-
-    def process_fixed_key(key: Any, value: Any, timestamp: int) -> None:
-        context.key_in_hand = key
-        try:
-            process(key, value, timestamp)
-        finally:
-            context.key_in_hand = _NO_KEY
-
-    return (process_fixed_key if node.fixed_key else process), processor, context

@@ -1,75 +1,57 @@
-"""What a task gives to the operators that it binds, and how it connects them."""
+"""The context that a task gives to an operator when it binds it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.serdes import Serde
 from headrace.serdes.renamed_topic import RenamedTopic
 from headrace.task.caching import RecordCache
+from headrace.task.context import TaskContext
+from headrace.task.failures import Failures
 from headrace.topology.nodes import Process, ProcessorNode
 
-if TYPE_CHECKING:
-    from headrace.task.task import Task
 
+class TaskStepContext:
+    """The task as one step of it sees it: see `headrace.topology.nodes.StepContext`."""
 
-class Step:
-    """What a task gives to an operator that it binds."""
-
-    def __init__(self, task: Task, node: ProcessorNode) -> None:
+    def __init__(
+        self, context: TaskContext, failures: Failures, node: ProcessorNode, children: dict[str, Process]
+    ) -> None:
         self.step = node.name
-        self.record = task.record
-        self.children: dict[str, Process] = {}
-        self._task = task
-        name, fail = node.name, task.failures.in_step
+        self.record = context.record
+        self.children = children
+        self._context = context
+        name, in_step = node.name, failures.in_step
 
-        def fail_here(error: Exception, key: Any, value: Any, timestamp: int) -> None:
-            fail(name, error, key, value, timestamp)
+        def fail(error: Exception, key: Any, value: Any, timestamp: int) -> None:
+            in_step(name, error, key, value, timestamp)
 
-        self.fail = fail_here
+        self.fail = fail
 
     def store(self, name: str) -> Any:
-        return self._task.store(name)
+        return self._context.store(name)
 
     def cell(self, name: str, default: Any) -> list[Any]:
-        return self._task.cells.cell(f"{self.step}/{name}", default)
+        return self._context.cells.cell(f"{self.step}/{name}", default)
 
     def shared_cell(self, name: str, default: Any) -> list[Any]:
-        return self._task.cells.cell(name, default)
+        return self._context.cells.cell(name, default)
 
     def cache(self, store: str, forward: Process, send_old: bool) -> RecordCache | None:
-        task = self._task
-        if not task.topology.stores[store].caching or not task.config.statestore_cache_max_bytes:
+        context = self._context
+        limit = context.config.statestore_cache_max_bytes
+        if not context.topology.stores[store].caching or not limit:
             return None
-        return task.add_cache(store, forward, send_old)
+        if store not in context.caches:  # the inputs of a cogroup share one: the same step comes after all of them
+            context.caches[store] = RecordCache(forward, send_old, limit, self.record)
+        return context.caches[store]
 
     def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        return RenamedTopic(self._task.serde(serde, part), f"{self._task.config.application_id}-")
+        return RenamedTopic(self._context.serde(serde, part), f"{self._context.config.application_id}-")
 
     def partition(self) -> int:
-        return self._task.partition
+        return self._context.partition
 
     def dropped(self) -> None:
-        self._task.dropped_records += 1
-
-
-def fan_out(children: list[Process], *, changes: bool) -> Process:
-    """Return the function that hands a record to all children, in order."""
-    if not children:
-        return _nowhere
-    if len(children) == 1:
-        return children[0]
-
-    def forward(key: Any, value: Any, timestamp: int) -> None:
-        for child in children:
-            child(key, value, timestamp)
-
-    def forward_change(key: Any, new: Any, old: Any, timestamp: int) -> None:
-        for child in children:
-            child(key, new, old, timestamp)
-
-    return forward_change if changes else forward
-
-
-def _nowhere(*_: Any) -> None:
-    pass
+        self._context.dropped_records += 1

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 from headrace.config import StreamsConfig
 from headrace.durations import milliseconds
 from headrace.errors import ConfigError, InvalidStateStoreError, StreamsError, TopicError, TopologyError
+from headrace.raw_records import RecordToWrite
 from headrace.records import Headers
 from headrace.serdes import Serde, as_serde
 from headrace.state.builders import Store
 from headrace.state.image import Changes, MemoryImage
 from headrace.state.views import plain_view
-from headrace.task.processor_context import check_supplier
+from headrace.task.processors import check_supplier
 from headrace.task.task import Commit, Task
+from headrace.task.turns import TaskTurns
+from headrace.testing.produced import ProducedRecords
 from headrace.testing.topics import TestInputTopic, TestOutputTopic
 from headrace.topology.nodes import ProcessorNode, SourceNode
 from headrace.topology.topology import Topology
-
-Produced: TypeAlias = tuple[bytes | None, bytes | None, int, Headers]
-"""(key, value, timestamp, headers)."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class TopologyTestDriver:
         self.config = _config(config)
         self._now = restore_from.now if restore_from else milliseconds(initial_wall_clock, "initial_wall_clock")
         self._offsets: dict[str, int] = dict(restore_from.offsets) if restore_from else {}
-        self._produced: dict[str, deque[Produced]] = {}
+        self._produced = ProducedRecords()
         self._committed: dict[str, dict[str, Changes]] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._topics_produced: set[str] = set()
@@ -114,7 +113,7 @@ class TopologyTestDriver:
                 global_stores.update(task.stores)
             self._states[task_id] = dict(state)
             self._tasks.append(task)
-        self._readers: dict[str, list[Task]] = {}
+        self._turns = TaskTurns(self._tasks, self._commit)
 
     # -- topics -----------------------------------------------------------------------------------------------------
 
@@ -135,7 +134,7 @@ class TopologyTestDriver:
         self._check_read(topic)
         source = self._source(topic)
         return TestInputTopic(
-            self,
+            self.pipe,
             topic,
             self._serde(key_serde, source.key_serde if source else None, "key"),
             self._serde(value_serde, source.value_serde if source else None, "value"),
@@ -149,7 +148,7 @@ class TopologyTestDriver:
         """Return a topic to read results from; without serdes, those of the sink that writes it, or the defaults."""
         sink = self._sink(topic)
         return TestOutputTopic(
-            self,
+            self._produced,
             topic,
             self._serde(key_serde, sink.key_serde if sink else None, "key"),
             self._serde(value_serde, sink.value_serde if sink else None, "value"),
@@ -159,16 +158,16 @@ class TopologyTestDriver:
         """Write a raw record into a topic and process it, and all that follows from it."""
         self._check_open()
         self._check_read(topic)
-        self._enqueue(topic, key, value, timestamp, headers)
-        self._run()
+        self._append(topic, key, value, timestamp, headers)
+        self._turns.settle(0)
 
-    def queue(self, topic: str) -> deque[Produced]:
-        """Return what was produced to a topic and not read yet."""
-        return self._produced.setdefault(topic, deque())
+    def queue(self, topic: str) -> deque[RecordToWrite]:
+        """Return the records that were produced to a topic and not read yet."""
+        return self._produced.queue(topic)
 
     def waiting(self) -> dict[str, int]:
         """Return how many records wait to be read, by topic."""
-        return {topic: len(records) for topic, records in self._produced.items() if records}
+        return self._produced.waiting()
 
     def produced_topic_names(self) -> set[str]:
         """Return the topics that the topology has produced records to, internal ones included."""
@@ -197,7 +196,7 @@ class TopologyTestDriver:
         for task in self._tasks:
             task.advance_wall_clock(self._now)
             self._commit(task)
-        self._run()
+        self._turns.settle(0)
 
     def state_store(self, name: str) -> Any:
         """Return a store as it looks from outside: plain values, also where it keeps timestamps.
@@ -233,9 +232,7 @@ class TopologyTestDriver:
         """Close the processors; the driver cannot be used afterwards."""
         if not self._closed:
             self._closed = True
-            with ExitStack() as closing:
-                for task in reversed(self._tasks):
-                    closing.callback(task.close)
+            self._turns.close()
 
     def __enter__(self) -> TopologyTestDriver:
         return self
@@ -247,36 +244,21 @@ class TopologyTestDriver:
 
     # -- running ----------------------------------------------------------------------------------------------------
 
-    def _enqueue(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
+    def _append(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
+        """Append a record to a topic, where it waits for the tasks that read the topic."""
         offset = self._offsets.get(topic, 0)
         self._offsets[topic] = offset + 1
-        for task in self._readers_of(topic):
-            task.feed(topic, 0, [(offset, timestamp, key, value, headers)])
-
-    def _run(self) -> None:
-        """Process records one by one, lowest timestamp first, committing after each, until nothing waits."""
-        while True:
-            chosen, lowest = None, 0
-            for task in self._tasks:
-                head = task.head_timestamp()
-                if head is not None and (chosen is None or head < lowest):
-                    chosen, lowest = task, head
-            if chosen is None:
-                return
-            chosen.process_one()
-            self._commit(chosen)
+        self._turns.enqueue(topic, 0, (offset, timestamp, key, value, headers, 0))
 
     def _commit(self, task: Task) -> None:
+        """Commit a task after its turn, and append its outputs to their topics."""
         [commit] = task.commit()
         self._keep(task.id, commit)
         for topic, _, key, value, timestamp, headers, _ in task.outputs.take():
             self._topics_produced.add(topic)
-            if self._readers_of(topic):
-                self._enqueue(topic, key, value, timestamp, headers)
-            else:
-                self._offsets[topic] = self._offsets.get(topic, 0) + 1
+            self._append(topic, key, value, timestamp, headers)
             if not self._is_internal(topic):
-                self.queue(topic).append((key, value, timestamp, headers))
+                self._produced.queue(topic).append((key, value, timestamp, headers))
 
     def _keep(self, task_id: str, commit: Commit) -> None:
         stores = self._committed[task_id]
@@ -292,11 +274,6 @@ class TopologyTestDriver:
                 return task.stores[name]
         known = ", ".join(sorted(name for task in self._tasks for name in task.stores)) or "none"
         raise InvalidStateStoreError(f"there is no store '{name}' (stores: {known})")
-
-    def _readers_of(self, topic: str) -> list[Task]:
-        if topic not in self._readers:
-            self._readers[topic] = [task for task in self._tasks if task.reads(topic)]
-        return self._readers[topic]
 
     def _is_internal(self, topic: str) -> bool:
         prefix = f"{self.config.application_id}-"
@@ -321,10 +298,10 @@ class TopologyTestDriver:
         return None
 
     def _serde(self, given: Serde[Any] | None, known: Serde[Any] | None, part: str) -> Serde[Any]:
-        return self._tasks[0].serde(known if given is None else as_serde(given, f"{part}_serde"), part)
+        return self.config.serde(known if given is None else as_serde(given, f"{part}_serde"), part)
 
     def _check_read(self, topic: str) -> None:
-        if not self._readers_of(topic):
+        if not self._turns.readers(topic, 0):
             known = ", ".join(self._source_topics()) or "nothing"
             raise TopicError(f"topic '{topic}' is not read by the topology (it reads: {known})")
 

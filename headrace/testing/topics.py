@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from headrace.durations import milliseconds
 from headrace.errors import TopicError
 from headrace.records import Headers, Record
 from headrace.serdes import Serde
+from headrace.testing.produced import ProducedRecords
 
-if TYPE_CHECKING:
-    from headrace.testing.driver import TopologyTestDriver
+Pipe: TypeAlias = Callable[[str, bytes | None, bytes | None, int, Headers], None]
+"""Processes a record: pipe(topic, key, value, timestamp, headers)."""
 
 
 class TestInputTopic:
@@ -34,7 +35,7 @@ class TestInputTopic:
 
     def __init__(
         self,
-        driver: TopologyTestDriver,
+        pipe: Pipe,
         topic: str,
         key_serde: Serde[Any],
         value_serde: Serde[Any],
@@ -42,7 +43,7 @@ class TestInputTopic:
         auto_advance: int,
     ) -> None:
         self.topic = topic
-        self._driver = driver
+        self._pipe = pipe
         self._key_serde, self._value_serde = key_serde, value_serde
         self._time = start_timestamp
         self._advance = auto_advance
@@ -66,7 +67,7 @@ class TestInputTopic:
             self._time += self._advance
         elif type(timestamp) is not int:
             timestamp = milliseconds(timestamp, f"topic '{self.topic}', timestamp", at_least=None)
-        self._driver.pipe(
+        self._pipe(
             self.topic,
             self._key_serde.serialize(self.topic, key, pairs),
             self._value_serde.serialize(self.topic, value, pairs),
@@ -114,9 +115,9 @@ class TestOutputTopic:
 
     __test__ = False
 
-    def __init__(self, driver: TopologyTestDriver, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> None:
+    def __init__(self, produced: ProducedRecords, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> None:
         self.topic = topic
-        self._driver = driver
+        self._produced = produced
         self._key_serde, self._value_serde = key_serde, value_serde
 
     def __repr__(self) -> str:
@@ -125,9 +126,9 @@ class TestOutputTopic:
 
     def read_record(self) -> Record[Any, Any]:
         """Take the next record; raise when there is none."""
-        queue = self._driver.queue(self.topic)
+        queue = self._produced.queue(self.topic)
         if not queue:
-            waiting = self._driver.waiting()
+            waiting = self._produced.waiting()
             elsewhere = ", ".join(f"'{topic}' ({count})" for topic, count in waiting.items()) or "nothing anywhere"
             raise TopicError(
                 f"topic '{self.topic}': expected a record, the queue is empty (records waiting: {elsewhere})"
@@ -137,7 +138,7 @@ class TestOutputTopic:
             self._key_serde.deserialize(self.topic, key, headers),
             self._value_serde.deserialize(self.topic, value, headers),
             timestamp,
-            list(headers),
+            list(headers or ()),
         )
         queue.popleft()
         return record
@@ -173,11 +174,11 @@ class TestOutputTopic:
 
     def is_empty(self) -> bool:
         """Tell whether nothing is left to read."""
-        return not self._driver.queue(self.topic)
+        return not self._produced.queue(self.topic)
 
     def queue_size(self) -> int:
         """Return how many records are left to read."""
-        return len(self._driver.queue(self.topic))
+        return len(self._produced.queue(self.topic))
 
 
 def _headers(topic: str, headers: Headers | Mapping[str, bytes] | None) -> Headers:

@@ -12,12 +12,16 @@ import json
 import re
 from collections.abc import Iterable
 from difflib import ndiff
+from itertools import count
 from typing import Any
 
 import pytest
 
 from headrace import KTable, Materialized, StreamsBuilder, StreamsConfig, Topology, Windowed, serdes
+from headrace.raw_records import RawRecord
 from headrace.records import Record
+from headrace.task.group import TaskGroup
+from headrace.task.lanes import Lane
 from headrace.task.task import Task
 from headrace.testing import TopologyTestDriver
 
@@ -70,50 +74,40 @@ def check_batches(topology: StreamsBuilder | Topology, transcript: str, *, cache
 
 
 class Batches:
-    """The tasks of a topology, fed with batches of records and committed when told to."""
+    """The tasks of a topology as one group, fed with batches of records and committed when told to."""
 
     def __init__(self, topology: Topology, config: StreamsConfig) -> None:
         self.tasks = [Task(topology, sub, config) for sub in topology.sub_topologies()]
+        self._group = TaskGroup(self.tasks, lambda *_: 0)
+        self._fed: dict[str, list[RawRecord]] = {}
+        self._sequence = count()
         # Deserializes what comes out, with the serdes of the sinks.
         self._reader = TopologyTestDriver(topology, config)
         self._out = self._reader.create_output_topic("out")
-        self._offset = 0
 
     def feed(self, topic: str, records: Iterable[Record[Any, Any]]) -> None:
-        """Hand records to the tasks that read a topic."""
+        """Add records to the next batch."""
         for record in records:
+            number = next(self._sequence)
             key = serdes.String.serialize(topic, record.key)
-            self._feed(topic, key, serdes.String.serialize(topic, record.value), record.timestamp, record.headers)
-
-    def _feed(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Any) -> None:
-        for task in self.tasks:
-            if task.reads(topic):
-                task.feed(topic, 0, [(self._offset, timestamp, key, value, headers)])
-        self._offset += 1
+            value = serdes.String.serialize(topic, record.value)
+            self._fed.setdefault(topic, []).append((number, record.timestamp, key, value, record.headers, number))
 
     def process(self) -> None:
-        """Process what was fed, and what that puts into internal topics."""
-        while any(task.head_timestamp() is not None for task in self.tasks):
-            for task in self.tasks:
-                task.process()
-                self._move_on(task)
+        """Process the records that were fed, and all that follows from them."""
+        self._group.process_lanes([Lane.of_source(topic, 0, records) for topic, records in self._fed.items()])
+        self._fed.clear()
 
     def commit(self) -> None:
-        """Commit every task, and again for what the commit itself puts into internal topics."""
-        for task in self.tasks:
-            task.commit()
-            self._move_on(task)
-            self.process()
+        """Commit every task."""
+        self._group.commit()
 
     def results(self) -> list[str]:
         """Return what has come out since the last call."""
-        return [_text(record) for record in self._out.read_records()]
-
-    def _move_on(self, task: Task) -> None:
-        for topic, _, key, value, timestamp, headers, _ in task.outputs.take():
-            self._feed(topic, key, value, timestamp, headers)
+        for topic, columns in self._group.take_outputs():
             if topic == "out":
-                self._reader.queue("out").append((key, value, timestamp, headers))
+                self._reader.queue("out").extend(zip(columns.keys, columns.values, columns.timestamps, columns.headers))
+        return [_text(record) for record in self._out.read_records()]
 
 
 def dropped(topology: StreamsBuilder | Topology, records: str) -> int:

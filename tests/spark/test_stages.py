@@ -18,7 +18,7 @@ from headrace.engine.routing import FOR_THE_WRITER
 from headrace.spark import stages
 from headrace.spark.reader import batch_of
 from headrace.spark.stages import Packed
-from headrace.task import outputs, task
+from headrace.task import batches, outputs
 from headrace.testing import TopologyTestDriver
 from tests.spark.batches import BatchEngine, WritingToLists
 
@@ -104,7 +104,7 @@ def test_records_keep_their_order_through_tasks_without_state(
     size: int | None,
     page: int,
 ) -> None:
-    for module, name in ((outputs, "PAGE"), (task, "PAGE"), (stateless, "_ENOUGH")):
+    for module, name in ((outputs, "PAGE"), (batches, "PAGE"), (stateless, "_ENOUGH")):
         monkeypatch.setattr(module, name, page)
 
     def build() -> Topology:
@@ -148,7 +148,7 @@ def test_a_task_without_state_takes_what_comes_by_several_ways_in_order(
     tasks_write: bool,
     page: int,
 ) -> None:
-    for module, name in ((outputs, "PAGE"), (task, "PAGE"), (stateless, "_ENOUGH")):
+    for module, name in ((outputs, "PAGE"), (batches, "PAGE"), (stateless, "_ENOUGH")):
         monkeypatch.setattr(module, name, page)
     builder = StreamsBuilder()
     first = builder.stream("in", **TEXT)
