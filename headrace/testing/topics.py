@@ -1,4 +1,4 @@
-"""The topics of a test: pipe records in, read results out."""
+"""The topics of a test: pipe records in, read results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pipe: TypeAlias = Callable[[str, bytes | None, bytes | None, int, Headers], None
 
 
 class TestInputTopic:
-    """Pipes records into a topic; each is processed before the call returns.
+    """Pipes records into a topic. Each is processed before the call returns.
 
     >>> builder = StreamsBuilder()
     >>> builder.stream("in").to("out")
@@ -91,12 +91,12 @@ class TestInputTopic:
             self.pipe_input(record)
 
     def advance_time(self, duration: int | timedelta) -> None:
-        """Move on the time that records without a timestamp get."""
+        """Advance the time that records without a timestamp get."""
         self._time += milliseconds(duration, "advance_time")
 
 
 class TestOutputTopic:
-    """Reads what was written to a topic, each record once.
+    """Reads the records that were written to a topic, each once.
 
     >>> builder = StreamsBuilder()
     >>> builder.stream("in").to("out")
@@ -125,14 +125,12 @@ class TestOutputTopic:
         return f"TestOutputTopic({self.topic!r}, {self._key_serde!r}, {self._value_serde!r}, {waiting})"
 
     def read_record(self) -> Record[Any, Any]:
-        """Take the next record; raise when there is none."""
+        """Take the next record; raise if there is none."""
         queue = self._produced.queue(self.topic)
         if not queue:
             waiting = self._produced.waiting()
-            elsewhere = ", ".join(f"'{topic}' ({count})" for topic, count in waiting.items()) or "nothing anywhere"
-            raise TopicError(
-                f"topic '{self.topic}': expected a record, the queue is empty (records waiting: {elsewhere})"
-            )
+            elsewhere = ", ".join(f"'{topic}' ({count})" for topic, count in waiting.items()) or "none in any topic"
+            raise TopicError(f"topic '{self.topic}' has no record to read (records waiting: {elsewhere})")
         key, value, timestamp, headers = queue[0]
         record = Record(
             self._key_serde.deserialize(self.topic, key, headers),
@@ -165,11 +163,11 @@ class TestOutputTopic:
         return [(record.key, record.value) for record in self.read_records()]
 
     def read_key_values_to_dict(self) -> dict[Any, Any]:
-        """Take all records and return the last value of every key; records need a key."""
+        """Take all records and return the last value of every key. All records need a key."""
         records = self.read_records()
         for record in records:
             if record.key is None:
-                raise TopicError(f"topic '{self.topic}': expected records with a key, got {record!r}")
+                raise TopicError(f"topic '{self.topic}' has a record without a key: {record!r}. Use read_key_values()")
         return {record.key: record.value for record in records}
 
     def is_empty(self) -> bool:
@@ -193,6 +191,6 @@ def _headers(topic: str, headers: Headers | Mapping[str, bytes] | None) -> Heade
             pairs.append((name, data))
     except (TypeError, ValueError):
         raise TopicError(
-            f"topic '{topic}': headers are a dict or pairs of a name and bytes (or str), got {headers!r}"
+            f"topic '{topic}': headers must be a dict, or pairs of a name and bytes (or str), got {headers!r}"
         ) from None
     return pairs
