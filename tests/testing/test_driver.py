@@ -107,9 +107,7 @@ def test_other_settings_are_refused(config: Any) -> None:
 
 @pytest.mark.parametrize("given", [StreamsBuilder(), None, "topology"], ids=["builder", "none", "text"])
 def test_what_is_not_a_topology_is_refused(given: Any) -> None:
-    with pytest.raises(
-        TopologyError, match=r"expected a Topology, got .*\. Call build\(\) on a StreamsBuilder"
-    ):
+    with pytest.raises(TopologyError, match=r"expected a Topology, got .*\. Call build\(\) on a StreamsBuilder"):
         TopologyTestDriver(given)
 
 
