@@ -1,4 +1,4 @@
-"""What happens with records that cannot be read, processed or written."""
+"""Records that cannot be read, processed or written."""
 
 import logging
 from collections.abc import Callable

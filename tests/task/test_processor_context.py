@@ -1,4 +1,4 @@
-"""The Processor API: what a processor is given, and what it can do."""
+"""The Processor API: what a processor can do, and how it is made (`processors`), started and closed (`binding`)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Timestamp extractors: which time a record has."""
+"""Timestamp extractors in the queues of a task (`headrace.task.queues`): which time a record has."""
 
 import logging
 import time
