@@ -81,7 +81,10 @@ class TaskProcessorContext:
         self._made_by_init = len(self._schedules)
 
     def _next_number(self) -> int:
-        """Return a schedule's number: those that `init` made keep theirs, others take one that was cancelled."""
+        """Return the number of a new schedule: the next one, or after `init` that of a cancelled schedule.
+
+        Numbers name the cells of schedules. Those that `init` made keep theirs, so they find them after a restart.
+        """
         if self._made_by_init is not None:
             for number, schedule in self._schedules.items():
                 if number >= self._made_by_init and schedule.due[0] is None:
@@ -89,13 +92,13 @@ class TaskProcessorContext:
         return len(self._schedules)
 
     def _due(self, number: int, first: int) -> list[int | None]:
-        """Return the cell with a schedule's due time, which goes on after a restart."""
+        """Return the cell with a schedule's due time. It keeps the time over a restart."""
         name = f"{self._node.name}/schedule/{number}"
         if number in self._schedules:
             return self._context.cells.renew(name, first)
         due = self._context.cells.cell(name, first)
         if due[0] is None and self._made_by_init is not None:
-            due[0] = first  # was cancelled before the restart, and now is another one
+            due[0] = first  # a schedule of that number was cancelled before the restart; this is another one
         return due
 
     def state_store(self, name: str) -> Any:
@@ -105,7 +108,7 @@ class TaskProcessorContext:
             known = ", ".join(self._node.stores) or "none"
             raise TopologyError(
                 f"step '{self._node.name}' is not connected to store '{name}' (connected: {known}). Connect it with "
-                f"add_state_store(builder, '{self._node.name}') or by naming the store in process(supplier, '{name}')"
+                f"add_state_store(builder, '{self._node.name}') or process(supplier, '{name}')"
             )
         return self._context.store(name)
 

@@ -26,10 +26,10 @@ def make_processor(node: ProcessorNode) -> Any:
 
 
 def check_supplier(node: ProcessorNode) -> None:
-    """Raise when a node's supplier gives the same processor twice: tasks would share it."""
+    """Raise if a node's supplier returns the same processor twice: tasks would share it."""
     if make_processor(node) is make_processor(node):
         raise TopologyError(
-            f"step '{node.name}': the supplier must make a new processor each time it is called, got the same one twice"
+            f"step '{node.name}': the supplier must make a new processor each time it is called, but returned one twice"
         )
 
 

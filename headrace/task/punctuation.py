@@ -23,7 +23,7 @@ class Schedule:
         """Stop the callbacks."""
         self.due[0] = None
 
-    def fire(self, now: int) -> None:
+    def set_next(self, now: int) -> None:
         """Set the next call to the first multiple of the interval after now."""
         due = self.due[0]
         assert due is not None
@@ -45,17 +45,16 @@ class Schedules:
         self.entries.append(schedule)
         self._find_next()
 
-    def run(self, now: int, call: Callable[[Schedule, int], None]) -> bool:
-        """Call the schedules that are due, earliest first and each at most once; tell whether any was due."""
+    def punctuate(self, now: int, call: Callable[[Schedule, int], None]) -> None:
+        """Call the schedules that are due, earliest first and each at most once."""
         due = [entry for entry in self.entries if entry.due[0] is not None and entry.due[0] <= now]
         due.sort(key=lambda entry: entry.due[0] or 0)
         for entry in due:
-            if entry.due[0] is None:
+            if entry.due[0] is None:  # cancelled by a callback before it
                 continue
-            entry.fire(now)
+            entry.set_next(now)
             call(entry, now)
         self._find_next()
-        return bool(due)
 
     def _find_next(self) -> None:
         self.entries = [entry for entry in self.entries if entry.due[0] is not None]

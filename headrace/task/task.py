@@ -120,7 +120,7 @@ class Task:
         self.now = now
         schedules = self.schedules[PunctuationType.WALL_CLOCK_TIME]
         if schedules.next_due <= now:
-            schedules.run(now, self._punctuate)
+            schedules.punctuate(now, self._punctuate)
 
     def commit(self) -> list[Commit]:
         changes: dict[str, Changes] = {}
@@ -204,7 +204,7 @@ class Task:
                     stream_time[0] = timestamp
             process(key, value, timestamp)
             if schedules.next_due <= stream_time[0]:
-                schedules.run(stream_time[0], self._punctuate)
+                schedules.punctuate(stream_time[0], self._punctuate)
                 record.topic, record.partition = queue.topic, queue.partition
 
     def _process_by_extracted_time(self, lanes: Sequence[Lane], queues: Sequence[RecordQueue]) -> Causes:
@@ -223,7 +223,7 @@ class Task:
                 stream_time[0] = timestamp
             queue.process(key, value, timestamp)
             if schedules.next_due <= stream_time[0]:
-                schedules.run(stream_time[0], self._punctuate)
+                schedules.punctuate(stream_time[0], self._punctuate)
         record.clear()
         return Causes(np.maximum.accumulate(np.array(times, np.int64)), np.array(sequences, np.int64))
 

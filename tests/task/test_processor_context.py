@@ -292,7 +292,7 @@ def test_a_store_must_be_connected_to_be_used() -> None:
     with pytest.raises(
         TaskError,
         match=r"step 'step' is not connected to store 'seen' \(connected: mine\)\. "
-        r"Connect it with add_state_store\(builder, 'step'\) or by naming the store in process\(supplier, 'seen'\)",
+        r"Connect it with add_state_store\(builder, 'step'\) or process\(supplier, 'seen'\)",
     ):
         piped(topology, ("k", 1))
 

@@ -495,7 +495,7 @@ def test_next_due_is_precisely_the_least_due_time() -> None:
     schedules.add(Schedule("step", 100, called.append, [50]))
     dues = [schedules.next_due]
     for now in (49, 50, 149, 150, 1051, 1052, 1150):
-        schedules.run(now, lambda schedule, at: schedule.callback(at))
+        schedules.punctuate(now, lambda schedule, at: schedule.callback(at))
         dues.append(schedules.next_due)
 
     assert called == [50, 150, 1051, 1150]
@@ -504,9 +504,16 @@ def test_next_due_is_precisely_the_least_due_time() -> None:
 
 def test_nothing_is_due_once_all_are_cancelled() -> None:
     schedules = Schedules()
-    schedule = Schedule("step", 100, lambda timestamp: schedule.cancel(), [0])
+    called: list[int] = []
+
+    def cancel(timestamp: int) -> None:
+        called.append(timestamp)
+        schedule.cancel()
+
+    schedule = Schedule("step", 100, cancel, [0])
     schedules.add(schedule)
 
-    assert schedules.run(100, lambda due, at: due.callback(at))
+    schedules.punctuate(100, lambda due, at: due.callback(at))
     assert schedules.next_due == NEVER
-    assert not schedules.run(10_000, lambda due, at: due.callback(at))
+    schedules.punctuate(10_000, lambda due, at: due.callback(at))
+    assert called == [100]
