@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -21,13 +21,19 @@ def process_lanes(lanes: Sequence[Lane], process: ProcessRecords) -> Causes:
         return process_pages(lanes, process)
     causes = joined([lane.causes for lane in lanes])
     order = merge_order(causes)
-    ordinal = 0
-    for topic, partition, records in _in_order(lanes, order):
-        for first in range(0, len(records), PAGE):
-            page = records[first : first + PAGE]
-            process(topic, partition, page, ordinal)
-            ordinal += len(page)
-    return causes if order is None else causes.at(order)
+    records = taken_in(order, [record for lane in lanes for record in lane.records])
+    # A topic partition may have several lanes: their records can follow each other and be processed together.
+    topic_partitions = list({(lane.topic, lane.partition): None for lane in lanes})
+    numbers = [topic_partitions.index((lane.topic, lane.partition)) for lane in lanes]
+    number_of_record = np.repeat(np.array(numbers, np.int64), [len(lane.records) for lane in lanes])
+    if order is not None:
+        causes, number_of_record = causes.at(order), number_of_record[order]
+    starts = _starts(number_of_record)
+    # In the worst case the lanes alternate with every record, so this loop does as little as it can.
+    for start, end, number in zip(starts, [*starts[1:], len(records)], number_of_record[starts].tolist()):
+        topic, partition = topic_partitions[number]
+        process(topic, partition, records[start:end], start)
+    return causes
 
 
 def process_pages(pages: Iterable[Lane], process: ProcessRecords) -> Causes:
@@ -40,17 +46,9 @@ def process_pages(pages: Iterable[Lane], process: ProcessRecords) -> Causes:
     return joined(causes)
 
 
-def _in_order(lanes: Sequence[Lane], order: Numbers | None) -> Iterator[tuple[str, int, Sequence[RawRecord]]]:
-    """Walk the records of lanes in an order, those together that follow each other in one topic partition."""
-    if order is None:
-        for lane in lanes:
-            yield lane.topic, lane.partition, lane.records
-        return
-    records = taken_in(order, [record for lane in lanes for record in lane.records])
-    # A topic partition may have several lanes, so that their records can follow each other in one run of the loop.
-    topic_partitions = list({(lane.topic, lane.partition): None for lane in lanes})
-    of_lanes = [topic_partitions.index((lane.topic, lane.partition)) for lane in lanes]
-    of_records = np.repeat(of_lanes, [len(lane.records) for lane in lanes])[order]
-    starts = [0, *(np.flatnonzero(np.diff(of_records)) + 1).tolist()]
-    for start, end, number in zip(starts, [*starts[1:], len(records)], of_records[starts].tolist()):
-        yield *topic_partitions[number], records[start:end]
+def _starts(numbers: Numbers) -> list[int]:
+    """Return the indexes at which another number begins, and at which a page does."""
+    begins = np.ones(len(numbers), bool)
+    begins[1:] = numbers[1:] != numbers[:-1]
+    begins[::PAGE] = True
+    return np.flatnonzero(begins).tolist()

@@ -45,12 +45,13 @@ def test_lanes_of_one_topic_partition_are_one() -> None:
     assert turns_of(lanes) == [("a", 0, [0, 1, 2, 3], 0), ("a", 1, [4], 4)]
 
 
-def test_lanes_that_are_in_order_are_processed_as_they_are() -> None:
-    assert turns_of([lane("a", 0, (1, 0)), lane("a", 0), lane("a", 0, (2, 1))]) == [
-        ("a", 0, [0], 0),
-        ("a", 0, [1], 1),
-    ]
+def test_lanes_that_are_in_order_keep_it() -> None:
+    assert turns_of([lane("a", 0, (1, 0)), lane("a", 0), lane("b", 0, (2, 1))]) == [("a", 0, [0], 0), ("b", 0, [1], 1)]
+
+
+def test_there_may_be_no_records() -> None:
     assert turns_of([]) == []
+    assert turns_of([lane("a", 0), lane("b", 0)]) == []
 
 
 def test_many_records_are_cut_into_pages(monkeypatch: pytest.MonkeyPatch) -> None:
