@@ -2,9 +2,9 @@
 
     python -m benchmarks.driver [--records N]
 
-The last columns show that a record costs as much at the end of a run as at its beginning: the rate of the last tenth
-of the records over that of the second. In the same run: Kafka Streams' own TopologyTestDriver on tumbling count +
-suppress, where there is a Java and Maven.
+The last column is the rate of the last tenth of the records over that of the second tenth. It shows whether a record
+costs as much at the end as at the beginning. If Java and Maven are installed, Kafka Streams' own TopologyTestDriver
+then processes tumbling count + suppress.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run(build: Build, topics: list[str], number: int, keys: int) -> tuple[float,
 
 
 def java_rate(number: int, keys: int) -> float | None:
-    """Return the rate of Kafka Streams' own driver; None where there is no Java or Maven."""
+    """Return the rate of Kafka Streams' own driver; None without Java or Maven."""
     try:
         build_oracle()
         done = subprocess.run(
@@ -53,7 +53,7 @@ def java_rate(number: int, keys: int) -> float | None:
             text=True,
         )
     except (OracleError, OSError, subprocess.CalledProcessError) as error:
-        print(f"Kafka Streams' driver was not run: {error}")
+        print(f"Kafka Streams' driver did not run: {error}")
         return None
     return float(done.stdout)
 

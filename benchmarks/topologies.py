@@ -1,4 +1,4 @@
-"""The topologies that are measured, each reading `left` (joins: and `right`) and writing `out`."""
+"""The topologies of the benchmarks. Each reads `left` (joins also `right`) and writes `out`."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ WORK: dict[str, Build] = {
     "stream-stream join": stream_join,
     "table-table join": table_join,
 }
-"""What both benchmarks run."""
+"""The topologies of `benchmarks.task` and `benchmarks.driver`."""
 
 MORE_WORK: dict[str, Build] = {
     "hopping count": hopping,
@@ -143,7 +143,7 @@ MORE_WORK: dict[str, Build] = {
     "stream-table join": stream_table_join,
     "versioned join": versioned_join,
 }
-"""What else must not grow with the length of a batch."""
+"""More topologies whose cost per record must not grow with the length of a batch."""
 
 
 def topology(build: Build) -> Topology:

@@ -4,6 +4,7 @@ Values travel through a topology as a `Record`; topics are read and written by u
 (`headrace.brokers`). Inside the engine a record is bytes, in one of these shapes:
 
 - `RawRecord`: read from a topic or sent by another task. A plain tuple: a named one takes 0.1 µs longer to make.
+- `RawOutput`: put out by a step. `Outputs` keeps no such tuple, only its fields, one after the other in one list.
 - `OutputColumns`: put out by a task to one topic, by columns. No record needs a tuple of its own then, and partitions
   are chosen and causes looked up for a whole column at once.
 - `RecordColumns`: on its way to a topic partition, by columns, as the brokers' clients take them.
@@ -20,6 +21,12 @@ from headrace.records import Headers
 
 RawRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers | None, int]
 """A record that was read: (offset, timestamp, key, value, headers, sequence)."""
+
+RawOutput: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers, int]
+"""A record that a step puts out: (topic, partition, key, value, timestamp, headers, ordinal of the cause).
+
+The partition is None where the key decides.
+"""
 
 RecordToWrite: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None]
 """A record to write: (key, value, timestamp, headers)."""

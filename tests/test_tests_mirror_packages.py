@@ -15,9 +15,6 @@ TESTS = ROOT / "tests"
 LINES = 10
 """A line that names modules stands among the first lines of a test module."""
 
-TO_COME = {"", "application", "brokers", "dsl", "engine", "operators", "serdes", "spark", "state", "task", "topology"}
-"""Packages of the library (and its top modules) whose test modules do not all say yet what they test."""
-
 _NAME = r"`?((?:headrace|tools)\.[\w.]+)`?"
 _LINE = re.compile(rf"\bTests: {_NAME}(?:,[\s#]*{_NAME})*")
 
@@ -26,11 +23,6 @@ def modules_to_test() -> dict[str, Path]:
     """Return the modules of the library and the tools; a package's `__init__` only re-exports."""
     tools = {name_of(path): path for path in sorted((ROOT / "tools").glob("*.py"))}
     return {name: path for name, path in (modules() | tools).items() if path.name != "__init__.py"}
-
-
-def package_of(module: str) -> str:
-    first, *rest = module.split(".")
-    return first if first == "tools" else ".".join(rest[:-1]).partition(".")[0]
 
 
 def places_of(module: str) -> Iterator[Path]:
@@ -61,7 +53,7 @@ def named_by_line() -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("module", [module for module in modules_to_test() if package_of(module) not in TO_COME])
+@pytest.mark.parametrize("module", modules_to_test())
 def test_tests_of_a_module_can_be_found(module: str) -> None:
     found = module in named_by_line() or any(path.exists() for path in places_of(module))
 

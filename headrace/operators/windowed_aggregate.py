@@ -160,7 +160,7 @@ class WindowAggregate:
     def _bind_fold_again(self, context: StepContext, cache: Cache, fold: Fold) -> Fold:
         """Return `fold` with a shortcut for a window that a record of this batch was folded into before.
 
-        The window's entry key, its value and its update in the cache are in memory then. The shortcut looks each up once.
+        The window's entry key, value and update in the cache are in memory then. The shortcut looks each up once.
         Only keys of `store.key_type` have one: equal keys of other types may have different bytes.
         """
         store, fail, aggregator = context.store(self.store), context.fail, self.aggregator

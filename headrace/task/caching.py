@@ -1,4 +1,4 @@
-"""Record caches: one update per key and commit goes on, with the value before the first."""
+"""Record caches: of the updates of a key, only the last before a commit goes on to the next step."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import Any
 from headrace.task.current_record import CurrentRecord
 from headrace.topology.nodes import Process
 
-# About what an entry costs beside its key and value: itself, its place, and a small record that it came from.
 _OVERHEAD = 480
+"""About how many bytes an entry takes beside its key and value: the tuple, the dict's slot and a small raw record."""
 
 
 class RecordCache:
     """Hold back the updates of one store until the commit, or until they take too much memory.
 
-    The store itself has every update at once: only what goes downstream waits. What is known of the record in hand is
-    kept with an update, so that it goes on as if it were that record's. Of several updates for a key the last goes on,
-    at the place of the last.
+    The store itself has every update at once: only the next steps wait. Of several updates of a key the last goes on,
+    with the old value of the first, in the order of the last updates. It goes on with the topic, the offset and the
+    headers of the record that caused it.
+
+    `put` and `flush` are closures, not methods: they are called for every update, and local names are faster than
+    attributes.
     """
 
     def __init__(self, forward: Process, send_old: bool, max_bytes: int, record: CurrentRecord) -> None:
-        entries: dict[bytes, tuple[Any, ...]] = {}  # in the order of the last update of each
+        entries: dict[bytes, tuple[Any, ...]] = {}  # in the order of the last updates
         recent: dict[Any, tuple[bytes, Any]] = {}
         take_out = entries.pop
         held = 0
@@ -35,7 +38,7 @@ class RecordCache:
             else:
                 old = before[2]
                 held += size - before[4]
-            # Of the record's position: without a call and another tuple for every update.
+            # The fields of record.position(), without a call and another tuple for every update.
             entries[raw_key] = (
                 key, new, old, timestamp, size, record.topic, record.partition, record.headers, record.raw,
             )  # fmt: skip
@@ -46,20 +49,21 @@ class RecordCache:
             nonlocal held
             if not entries:
                 return
-            going = list(entries.values())
+            updates = list(entries.values())
             entries.clear()
             recent.clear()
             held = 0
             before = record.position()
             try:
-                for key, new, old, timestamp, _, record.topic, record.partition, record.headers, record.raw in going:
+                # Attributes as the loop's targets put the record of the update back in hand without a call.
+                for key, new, old, timestamp, _, record.topic, record.partition, record.headers, record.raw in updates:
                     if new is not None or old is not None:
                         forward(key, new, old if send_old else None, timestamp)
             finally:
                 record.restore(before)
 
         self.put: Callable[[bytes, Any, Any, Any, int], None] = put
-        """Take an update, given the serialized key, the key, the new value, the old one and the timestamp."""
+        """Take an update: put(serialized key, key, new value, old value, timestamp)."""
         self.flush: Callable[[], None] = flush
-        """Let every waiting update go on."""
+        """Send on every update that waits."""
         self.recent = recent

@@ -1,4 +1,4 @@
-"""What a task knows about the record in hand."""
+"""The record that a task has in hand."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from headrace.records import Headers, RecordMetadata
 
 NO_HEADERS: Headers = []
-"""Shared by all records without headers; user code is only ever given copies."""
+"""Shared by all records without headers. A user's code gets copies only."""
 
 NOTHING: tuple[Any, ...] = (-1, -1, None, None, None, 0)
-"""What stands in a topic where there is no record."""
+"""The raw record in hand while there is none."""
 
 
 class CurrentRecord:
@@ -24,11 +24,11 @@ class CurrentRecord:
         self.partition = -1
         self.headers: Headers = NO_HEADERS
         self.raw = NOTHING
-        """The record as it stands in the topic."""
+        """The record as it is in the topic."""
         self.ordinal = 0
-        """Which record of the batch this is, in the order of processing."""
+        """The number of the record in the batch, in the order of processing. Its outputs carry it."""
         self.is_latest = True
-        """Whether an update of a versioned table is its key's latest."""
+        """Whether this update of a versioned table is the latest of its key."""
 
     @property
     def offset(self) -> int:
@@ -43,17 +43,17 @@ class CurrentRecord:
         return self.raw[3]  # type: ignore[no-any-return]
 
     def position(self) -> tuple[Any, ...]:
-        """Return everything, to be restored later."""
+        """Return all that `restore` needs to put this record in hand again."""
         return self.topic, self.partition, self.headers, self.raw
 
     def restore(self, position: Sequence[Any]) -> None:
-        """Go back to where `position` was taken."""
+        """Put the record in hand whose `position` was taken."""
         self.topic, self.partition, self.headers, self.raw = position
 
     def clear(self) -> None:
-        """Forget the record: what follows is a punctuation."""
+        """Forget the record, before a punctuation."""
         self.restore((None, -1, NO_HEADERS, NOTHING))
 
     def metadata(self) -> RecordMetadata | None:
-        """Return where the record came from; None in a punctuation."""
+        """Return topic, partition and offset of the record; None in a punctuation."""
         return None if self.topic is None else RecordMetadata(self.topic, self.partition, self.offset)

@@ -1,4 +1,4 @@
-"""Python's cycle collector and its memory, kept out of a batch's way."""
+"""Python's garbage collection, kept from slowing a batch down."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Keep the collector from running while a large batch is processed and committed.
+    """Keep the garbage collector from running while a batch is processed and committed.
 
-    What a batch makes lives until its commit, so looking through it over and over finds nothing: measured, that takes
-    a third of the time.
+    The objects of a batch live until its commit, so searching them for garbage again and again finds none. Measured,
+    that took a third of the time.
 
     >>> with collection_paused():
     ...     gc.isenabled()
@@ -33,10 +33,11 @@ _kept = False
 
 
 def collect_when_asked() -> None:
-    """Once in a process: from now on the collector runs only when it is asked to, and leaves alone what there is.
+    """Let the garbage collector run only when it is asked to, and never look at the objects that exist now.
 
-    Spark asks its workers to collect after every task. Over all their modules that takes longer than a small batch,
-    and to collect while a task holds what it is going to write takes as long and finds nothing.
+    Only the first call in a process does this. Spark asks its workers to collect after every task. Over all their
+    modules that takes longer than a small batch; and a collection while a task holds its outputs takes as long and
+    finds nothing.
     """
     global _kept
     if not _kept:
@@ -51,14 +52,14 @@ _samples: dict[str, list[Sequence[Any]]] = {}
 
 
 def sample(records: Sequence[Any]) -> Sequence[Any]:
-    """Return a few of some records."""
+    """Return every thousandth of some records."""
     return records[::_EVERY]
 
 
-def keep_memory(what: str, samples: Iterable[Sequence[Any]]) -> None:
-    """Keep samples of the records that a task has had in a batch, until the next task has had its own.
+def keep_memory(name: str, samples: Iterable[Sequence[Any]]) -> None:
+    """Keep samples of a task's records until the next task gives its own under the same name.
 
     They keep Python from giving the memory around them back to the system, which takes far longer to hand it out again
     than Python does: measured, a tenth of a batch's time. A smaller batch keeps less.
     """
-    _samples[what] = list(samples)
+    _samples[name] = list(samples)

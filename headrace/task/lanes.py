@@ -1,9 +1,12 @@
 """Lanes: the inputs of a batch, each in order, and the one order in which a task takes them all.
 
-A lane is what came out of one place in order: a topic partition, or all that one task put out. Records carry their
-*cause*, which is where the record that set them off stands among all records of the application: the latest timestamp
-of its topic partition so far, and the order of arrival of the record that had it. Lanes are merged by cause. So a task
-takes records in the order in which they would have reached it one by one, however many of them come in one batch.
+The records of a lane come from one place in order: from a topic partition, or from one other task. Every record has a
+*cause*: a position in the order of all records that the application reads. It is the highest timestamp so far in the
+topic partition of the record that set this one off, and the sequence of the record that had this timestamp. Lanes are
+merged by cause. So a task takes records in the order in which they would have come one by one, however many of them
+come in one batch.
+
+Kafka Streams' PartitionGroup plays this role: it takes the queue whose head has the lowest timestamp.
 """
 
 from __future__ import annotations
@@ -21,20 +24,20 @@ from headrace.raw_records import RawRecord
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 LAST = (1 << 62) - 1
-"""The arrival of what comes after all records of its time: a punctuation by the wall clock."""
+"""The sequence of a punctuation by the wall clock: it comes after all records of its time."""
 
 _timestamp, _sequence = itemgetter(1), itemgetter(5)
 
 
 @dataclass(frozen=True)
 class Causes:
-    """The causes of a run of records."""
+    """The causes of several records, by columns."""
 
     times: Numbers
     sequences: Numbers
 
     def at(self, ordinals: Numbers) -> Causes:
-        """Return the causes of what the records with these ordinals put out."""
+        """Return the causes of the records with these ordinals, which their outputs have too."""
         return Causes(self.times[ordinals], self.sequences[ordinals])
 
     def last(self) -> tuple[int, int]:
@@ -49,14 +52,14 @@ NO_CAUSES = Causes(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def unknown_causes(count: int) -> Causes:
-    """Return what stands for the causes of so many records where nobody looks at them."""
-    nothing = np.broadcast_to(np.int64(0), count)
-    return Causes(nothing, nothing)
+    """Return zeros for the causes of some records, where nothing looks at them."""
+    zeros = np.broadcast_to(np.int64(0), count)
+    return Causes(zeros, zeros)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Records of one topic partition of a task that came from one place, in order."""
+    """Records of one topic partition that come to a task from one place, in order."""
 
     topic: str
     partition: int
@@ -67,7 +70,7 @@ class Lane:
     def of_source(
         cls, topic: str, partition: int, records: Sequence[RawRecord], before: tuple[int, int] = (-1, -1)
     ) -> Lane:
-        """Return the lane of a topic that stands at the beginning: its records are their own causes.
+        """Return the lane of a topic that the application reads: its records are their own causes.
 
         `before` is the last cause of the lane's records before these.
         """
@@ -80,19 +83,19 @@ class Lane:
 
 
 def joined(causes: Sequence[Causes]) -> Causes:
-    """Return several runs of causes as one."""
+    """Return the causes of several lanes or pages as one."""
     if len(causes) == 1:
         return causes[0]
     return Causes(
-        np.concatenate([part.times for part in causes] or [NO_CAUSES.times]),
-        np.concatenate([part.sequences for part in causes] or [NO_CAUSES.sequences]),
+        np.concatenate([one.times for one in causes] or [NO_CAUSES.times]),
+        np.concatenate([one.sequences for one in causes] or [NO_CAUSES.sequences]),
     )
 
 
 def merge_order(causes: Causes) -> Numbers | None:
-    """Return the order that puts joined lanes in the order of their causes; None when they are in it already.
+    """Return the indexes that put joined lanes in the order of their causes; None if they are in it already.
 
-    Within a lane causes never go back, so the order of each lane is kept.
+    Within a lane causes never go back, so each lane keeps its order.
     """
     times, sequences = causes.times, causes.sequences
     if len(times) < 2:
@@ -104,11 +107,11 @@ def merge_order(causes: Causes) -> Numbers | None:
 
 
 def taken_in(order: Numbers | None, items: list[Any]) -> list[Any]:
-    """Return items in a new order."""
+    """Return items in an order that `merge_order` gave."""
     return items if order is None else list(map(items.__getitem__, order.tolist()))
 
 
 def with_end(causes: Causes, now: int) -> Causes:
-    """Return causes with one more for what a batch puts out at its end."""
+    """Return causes with one more, for the outputs at the end of a batch."""
     latest = int(causes.times[-1]) if len(causes) else 0
     return joined([causes, Causes(np.array([max(latest, now)], np.int64), np.array([LAST], np.int64))])

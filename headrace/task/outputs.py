@@ -1,28 +1,26 @@
-"""What a task puts out, by columns."""
+"""The outputs of a task, by columns."""
 
 from __future__ import annotations
 
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
-from headrace.raw_records import OutputColumns
-from headrace.records import Headers
-
-CausedOutput: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers, int]
-"""(topic, partition or None to let the key decide, key, value, timestamp, headers, ordinal of what caused it)."""
+from headrace.raw_records import OutputColumns, RawOutput
 
 _FIELDS = 7
+"""How many fields a RawOutput has."""
 PAGE = 10_000
 """How many outputs make a page."""
 _topic = itemgetter(0)
 
 
 class Outputs:
-    """Outputs in their order: the fields of all of them in one list, so that none needs a tuple to itself.
+    """Outputs in their order, until they are written or sent. Kafka Streams' RecordCollector plays this role.
 
-    Of a large batch that list would be many megabytes, new ones for every batch. So whoever feeds a task ends pages of
-    outputs on the way, which become columns while the processor has them at hand.
+    The fields of all outputs are in one list, so that no output needs a tuple to itself. For a large batch that list
+    would take many megabytes, and take them anew for every batch. So the task ends a page of outputs after each page of
+    records, and the page becomes columns while it is in the processor's cache.
 
     >>> outputs = Outputs()
     >>> outputs.put(("out", None, b"a", b"1", 5, [], 0))
@@ -39,13 +37,13 @@ class Outputs:
         self._fields: list[Any] = []
         self._pages: list[tuple[str, OutputColumns]] = []
         self.put = self._fields.extend
-        """Add an output, given as a tuple of all its fields."""
+        """Add an output, given as a `RawOutput`. It is the list's own method: a call per output less."""
 
     def __len__(self) -> int:
         return len(self._fields) // _FIELDS + sum(len(columns.keys) for _, columns in self._pages)
 
     def end_page(self) -> None:
-        """Turn what was put out since the last page into columns, if it is enough for a page."""
+        """Turn the outputs since the last page into columns, if they are enough for a page."""
         if len(self._fields) >= PAGE * _FIELDS:
             self._to_columns()
 
@@ -57,19 +55,17 @@ class Outputs:
             mine = columns if len(names) == 1 else columns.at([n for n, topic in enumerate(topics) if topic == name])
             self._pages.append((name, mine))
 
-    def take(self) -> list[CausedOutput]:
-        """Return what there is, and forget it; of outputs to several topics in a page those to one after the other."""
+    def take(self) -> list[RawOutput]:
+        """Return the outputs and forget them. Those of an ended page are in the order of their topics."""
+        taken: list[RawOutput] = [output for topic, columns in self._pages for output in zip(repeat(topic), *columns)]
         fields = iter(self._fields)
-        taken: list[CausedOutput] = [
-            output for topic, columns in self._pages for output in zip(repeat(topic), *columns)
-        ]
-        taken += zip(*(fields for _ in range(_FIELDS)))
+        taken += zip(*(fields for _ in range(_FIELDS)))  # the same iterator seven times: seven fields an output
         self._fields.clear()
         self._pages.clear()
         return taken
 
     def take_by_topic(self) -> list[tuple[str, OutputColumns]]:
-        """Return what goes to each topic, by their names and page by page, and forget it."""
+        """Return the outputs by topic, in the order of the topics' names and page by page, and forget them."""
         self._to_columns()
         pages, self._pages = self._pages, []
         return sorted(pages, key=_topic)

@@ -1,129 +1,14 @@
-"""Run a user's processor as a step of a task."""
+"""A user's processors as steps of a task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headrace.durations import milliseconds
-from headrace.errors import StreamsError, TaskError, TopologyError
-from headrace.records import Record, RecordMetadata
-from headrace.state.views import ReadOnlyView
-from headrace.task.punctuation import Schedule
-from headrace.topology.nodes import Process, ProcessorNode, StepContext
-from headrace.topology.processor import PunctuationType
-
-if TYPE_CHECKING:
-    from headrace.task.task import Task
-
-_NO_KEY = object()
-
-
-class TaskProcessorContext:
-    """The context that a processor of a task is given."""
-
-    def __init__(self, task: Task, node: ProcessorNode, children: dict[str, Process]) -> None:
-        self._task = task
-        self._node = node
-        self._children = children
-        self._all = tuple(children.values())
-        self._record = task.record
-        self._schedules: dict[int, Schedule] = {}
-        self._made_by_init: int | None = None
-        self.key_in_hand: Any = _NO_KEY
-
-    @property
-    def application_id(self) -> str:
-        return self._task.config.application_id
-
-    @property
-    def task_id(self) -> str:
-        return self._task.id
-
-    @property
-    def record_metadata(self) -> RecordMetadata | None:
-        return self._record.metadata()
-
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        if not isinstance(record, Record):
-            raise StreamsError(f"forward: expected a Record, got {type(record).__name__} ({record!r})")
-        if self.key_in_hand is not _NO_KEY and record.key != self.key_in_hand:
-            raise StreamsError(
-                f"forward: a FixedKeyProcessor keeps the key {self.key_in_hand!r}, got {record.key!r}. "
-                "Use process() with a Processor to change it"
-            )
-        current = self._record
-        before = current.headers
-        current.headers = list(record.headers)
-        try:
-            for process in self._all if child is None else (self._child(child),):
-                process(record.key, record.value, record.timestamp)
-        finally:
-            current.headers = before
-
-    def schedule(self, interval: int | timedelta, type: PunctuationType, callback: Callable[[int], None]) -> Schedule:
-        where = f"step '{self._node.name}', schedule"
-        every = milliseconds(interval, where, at_least=1)
-        if not isinstance(type, PunctuationType):
-            known = " or ".join(str(kind) for kind in PunctuationType)
-            raise TopologyError(f"{where}: expected {known}, got {type!r}")
-        if not callable(callback):
-            raise TopologyError(f"{where}: expected a function to call with the time, got {callback!r}")
-        first = 0 if type is PunctuationType.STREAM_TIME else self._task.now + every
-        number = self._next_number()
-        schedule = self._schedules[number] = Schedule(self._node.name, every, callback, self._due(number, first))
-        if schedule.due[0] is not None:
-            self._task.schedules[type].add(schedule)
-        return schedule
-
-    def started(self) -> None:
-        """Note that `init` has been called."""
-        self._made_by_init = len(self._schedules)
-
-    def _next_number(self) -> int:
-        """Return a schedule's number: those that `init` made keep theirs, others take one that was cancelled."""
-        if self._made_by_init is not None:
-            for number, schedule in self._schedules.items():
-                if number >= self._made_by_init and schedule.due[0] is None:
-                    return number
-        return len(self._schedules)
-
-    def _due(self, number: int, first: int) -> list[int | None]:
-        """Return the cell with a schedule's due time, which goes on after a restart."""
-        name = f"{self._node.name}/schedule/{number}"
-        if number in self._schedules:
-            return self._task.cells.renew(name, first)
-        due = self._task.cells.cell(name, first)
-        if due[0] is None and self._made_by_init is not None:
-            due[0] = first  # was cancelled before the restart, and now is another one
-        return due
-
-    def state_store(self, name: str) -> Any:
-        if name in self._task.global_stores:
-            return ReadOnlyView(self._task.global_stores[name])
-        if name not in self._node.stores:
-            known = ", ".join(self._node.stores) or "none"
-            raise TopologyError(
-                f"step '{self._node.name}' is not connected to store '{name}' (connected: {known}). Connect it with "
-                f"add_state_store(builder, '{self._node.name}') or by naming the store in process(supplier, '{name}')"
-            )
-        return self._task.store(name)
-
-    def current_stream_time(self) -> int:
-        return self._task.stream_time[0]  # type: ignore[no-any-return]
-
-    def current_system_time(self) -> int:
-        return self._task.now
-
-    def commit(self) -> None:
-        self._task.commit_requested = True
-
-    def _child(self, name: str) -> Process:
-        if name not in self._children:
-            known = ", ".join(self._children) or "none"
-            raise StreamsError(f"forward: step '{self._node.name}' has no child '{name}' (children: {known})")
-        return self._children[name]
+from headrace.errors import TaskError, TopologyError
+from headrace.records import Record
+from headrace.task.current_record import CurrentRecord
+from headrace.task.processor_context import NO_KEY, TaskProcessorContext
+from headrace.topology.nodes import Fail, Process, ProcessorNode
 
 
 def make_processor(node: ProcessorNode) -> Any:
@@ -135,26 +20,24 @@ def make_processor(node: ProcessorNode) -> Any:
         raise TopologyError(f"step '{node.name}': the supplier failed: {type(error).__name__}: {error}") from error
     if not callable(getattr(processor, "process", None)) or isinstance(processor, type):
         raise TopologyError(
-            f"step '{node.name}': the supplier must give a Processor, got {type(processor).__name__} ({processor!r})"
+            f"step '{node.name}': the supplier must return a Processor, got {type(processor).__name__} ({processor!r})"
         )
     return processor
 
 
 def check_supplier(node: ProcessorNode) -> None:
-    """Raise when a node's supplier gives the same processor twice: tasks would share it."""
+    """Raise if a node's supplier returns the same processor twice: tasks would share it."""
     if make_processor(node) is make_processor(node):
         raise TopologyError(
-            f"step '{node.name}': the supplier must make a new processor each time it is called, got the same one twice"
+            f"step '{node.name}': the supplier must make a new processor each time it is called, but returned one twice"
         )
 
 
 def bind_processor(
-    task: Task, node: ProcessorNode, step: StepContext, children: dict[str, Process]
-) -> tuple[Process, Any, TaskProcessorContext]:
-    """Make a processor; return the function that processes one record, the processor, and its context."""
-    processor = make_processor(node)
-    context = TaskProcessorContext(task, node, children)
-    current, fail, handle = task.record, step.fail, processor.process
+    node: ProcessorNode, processor: Any, context: TaskProcessorContext, current: CurrentRecord, fail: Fail
+) -> Process:
+    """Return the function that has a processor process one record."""
+    handle = processor.process
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         try:
@@ -169,6 +52,6 @@ def bind_processor(
         try:
             process(key, value, timestamp)
         finally:
-            context.key_in_hand = _NO_KEY
+            context.key_in_hand = NO_KEY
 
-    return (process_fixed_key if node.fixed_key else process), processor, context
+    return process_fixed_key if node.fixed_key else process

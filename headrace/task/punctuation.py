@@ -6,23 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 NEVER = (1 << 63) - 1
+"""A time after all timestamps."""
 
 
 @dataclass
 class Schedule:
-    """One scheduled callback. `due` is a cell: it survives a commit; None means cancelled."""
+    """One scheduled callback."""
 
     step: str
     interval: int
     callback: Callable[[int], None]
     due: list[int | None]
+    """When it is called next; None when it is cancelled. It is a cell, so it goes on after a restart."""
 
     def cancel(self) -> None:
-        """Stop calling back."""
+        """Stop the callbacks."""
         self.due[0] = None
 
-    def fire(self, now: int) -> None:
-        """Move on to the first multiple of the interval after now."""
+    def set_next(self, now: int) -> None:
+        """Set the next call to the first multiple of the interval after now."""
         due = self.due[0]
         assert due is not None
         following = due + self.interval
@@ -33,7 +35,7 @@ class Schedule:
 
 @dataclass
 class Schedules:
-    """The schedules of one clock."""
+    """The schedules of one clock. `next_due` is checked after every record, so it is an attribute."""
 
     entries: list[Schedule] = field(default_factory=list)
     next_due: int = NEVER
@@ -43,17 +45,16 @@ class Schedules:
         self.entries.append(schedule)
         self._find_next()
 
-    def run(self, now: int, call: Callable[[Schedule, int], None]) -> bool:
-        """Call what is due, earliest first and each at most once; tell whether anything was."""
+    def punctuate(self, now: int, call: Callable[[Schedule, int], None]) -> None:
+        """Call the schedules that are due, earliest first and each at most once."""
         due = [entry for entry in self.entries if entry.due[0] is not None and entry.due[0] <= now]
         due.sort(key=lambda entry: entry.due[0] or 0)
         for entry in due:
-            if entry.due[0] is None:
+            if entry.due[0] is None:  # cancelled by a callback before it
                 continue
-            entry.fire(now)
+            entry.set_next(now)
             call(entry, now)
         self._find_next()
-        return bool(due)
 
     def _find_next(self) -> None:
         self.entries = [entry for entry in self.entries if entry.due[0] is not None]

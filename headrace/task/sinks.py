@@ -1,19 +1,18 @@
-"""The outputs of a task."""
+"""The sinks of a task: they serialize records and put them out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.errors import StreamsError
+from headrace.task.context import TaskContext
+from headrace.task.failures import Failures
 from headrace.topology.nodes import Process, SinkNode
 from headrace.topology.partitioners import WindowedPartitioner
 
-if TYPE_CHECKING:
-    from headrace.task.task import Task
-
 
 class RecordContext:
-    """What a function that names a topic can see of the record in hand."""
+    """The record in hand, for a function that names a topic."""
 
     __slots__ = ("headers", "offset", "partition", "timestamp", "topic")
 
@@ -22,17 +21,16 @@ class RecordContext:
         self.timestamp, self.headers = timestamp, headers
 
 
-def bind_sink(task: Task, node: SinkNode) -> Process:
+def bind_sink(context: TaskContext, failures: Failures, node: SinkNode) -> Process:
     """Return the function that serializes a record and puts it out."""
-    name, record, put_out = node.name, task.record, task.outputs.put
-    key_serde, value_serde = task.serde(node.key_serde, "key"), task.serde(node.value_serde, "value")
-    unwritable = task.failures.in_sink
+    name, record, put_out, fail = node.name, context.record, context.outputs.put, failures.in_sink
+    key_serde, value_serde = context.serde(node.key_serde, "key"), context.serde(node.value_serde, "value")
 
     decides = node.partitioner is not None and not isinstance(node.partitioner, WindowedPartitioner)
     if callable(node.topic) or decides or key_serde.uses_headers or value_serde.uses_headers:
-        return _bind_general_sink(task, node)
+        return _bind_general_sink(context, failures, node)
 
-    topic = task.topic_name(node.topic)
+    topic = context.topic_name(node.topic)
     encode_key, encode_value = key_serde.encoder(topic), value_serde.encoder(topic)
 
     def sink(key: Any, value: Any, timestamp: int) -> None:
@@ -42,17 +40,17 @@ def bind_sink(task: Task, node: SinkNode) -> Process:
             if timestamp < 0:
                 raise StreamsError(_negative(timestamp))
         except Exception as error:
-            unwritable(name, _explain(topic, key_serde, key, value_serde, value, error), key, value, timestamp)
+            fail(name, _explain(topic, key_serde, key, value_serde, value, error), key, value, timestamp)
             return
         put_out((topic, None, raw_key, raw_value, timestamp, record.headers, record.ordinal))
 
     return sink
 
 
-def _bind_general_sink(task: Task, node: SinkNode) -> Process:
-    """Return a sink whose topic or partition is decided record by record, or whose serdes read headers."""
-    name, record, put_out = node.name, task.record, task.outputs.put
-    key_serde, value_serde = task.serde(node.key_serde, "key"), task.serde(node.value_serde, "value")
+def _bind_general_sink(context: TaskContext, failures: Failures, node: SinkNode) -> Process:
+    """Return a sink that chooses topic or partition record by record, or whose serdes read headers."""
+    name, record, put_out = node.name, context.record, context.outputs.put
+    key_serde, value_serde = context.serde(node.key_serde, "key"), context.serde(node.value_serde, "value")
     choose, partitioner = node.topic, node.partitioner
 
     def sink(key: Any, value: Any, timestamp: int) -> None:
@@ -62,17 +60,17 @@ def _bind_general_sink(task: Task, node: SinkNode) -> Process:
                 where = RecordContext(record.topic, record.partition, record.offset, timestamp, seen)
                 topic = choose(key, value, where)
                 if not isinstance(topic, str) or not topic:
-                    raise StreamsError(f"the function that names the topic must give a str, got {topic!r}")
+                    raise StreamsError(f"the function that names the topic must return a str, got {topic!r}")
             else:
-                topic = task.topic_name(choose)
+                topic = context.topic_name(choose)
             headers = list(record.headers)  # serdes may add to them, for this topic alone
             raw_key = key_serde.serialize(topic, key, headers)
             raw_value = value_serde.serialize(topic, value, headers)
             if timestamp < 0:
                 raise StreamsError(_negative(timestamp))
-            partitions = _partitions(partitioner, topic, key, value, task.partition_count)
+            partitions = _partitions(partitioner, topic, key, value, context.partition_count)
         except Exception as error:
-            task.failures.in_sink(name, error, key, value, timestamp)
+            failures.in_sink(name, error, key, value, timestamp)
             return
         for partition in partitions:
             put_out((topic, partition, raw_key, raw_value, timestamp, headers, record.ordinal))
@@ -81,22 +79,24 @@ def _bind_general_sink(task: Task, node: SinkNode) -> Process:
 
 
 def _partitions(partitioner: Any, topic: str, key: Any, value: Any, count: Any) -> tuple[int | None, ...]:
-    """Return the partitions a record goes to; None leaves it to the key."""
+    """Return the partitions that a record goes to; None lets the key decide."""
     if partitioner is None:
         return (None,)
-    there_are = count(topic)
-    chosen = partitioner(topic, key, value, there_are)
+    partition_count = count(topic)
+    chosen = partitioner(topic, key, value, partition_count)
     if chosen is None:
         return (None,)
     several = (chosen,) if isinstance(chosen, int) else tuple(chosen)
     for partition in several:
-        if not isinstance(partition, int) or not 0 <= partition < there_are:
-            raise StreamsError(f"the partitioner must give 0 to {there_are - 1} for topic '{topic}', got {partition!r}")
+        if not isinstance(partition, int) or not 0 <= partition < partition_count:
+            raise StreamsError(
+                f"the partitioner must return 0 to {partition_count - 1} for topic '{topic}', got {partition!r}"
+            )
     return several
 
 
 def _explain(topic: str, key_serde: Any, key: Any, value_serde: Any, value: Any, error: Exception) -> Exception:
-    """Serialize once more in the way that gives the full message."""
+    """Serialize once more, in the way that gives the full message."""
     try:
         key_serde.serialize(topic, key)
         value_serde.serialize(topic, value)
@@ -106,4 +106,4 @@ def _explain(topic: str, key_serde: Any, key: Any, value_serde: Any, value: Any,
 
 
 def _negative(timestamp: int) -> str:
-    return f"a record needs a timestamp of at least 0 to be written, got {timestamp}"
+    return f"a record that is written needs a timestamp of at least 0, got {timestamp}"

@@ -3,58 +3,34 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import ExitStack
-from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 from headrace.config import StreamsConfig
 from headrace.durations import milliseconds
 from headrace.errors import ConfigError, InvalidStateStoreError, StreamsError, TopicError, TopologyError
+from headrace.raw_records import RecordToWrite
 from headrace.records import Headers
 from headrace.serdes import Serde, as_serde
 from headrace.state.builders import Store
-from headrace.state.image import Changes, MemoryImage
+from headrace.state.image import MemoryImage
 from headrace.state.views import plain_view
 from headrace.task.processors import check_supplier
-from headrace.task.task import Commit, Task
+from headrace.task.task import Task
+from headrace.task.turns import TaskTurns
+from headrace.testing.produced import ProducedRecords
+from headrace.testing.snapshot import CommittedState, Snapshot
 from headrace.testing.topics import TestInputTopic, TestOutputTopic
 from headrace.topology.nodes import ProcessorNode, SourceNode
 from headrace.topology.topology import Topology
-
-Produced: TypeAlias = tuple[bytes | None, bytes | None, int, Headers]
-"""(key, value, timestamp, headers)."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Everything the tasks of a driver have committed: another driver of the same topology can go on from it.
-
-    >>> builder = StreamsBuilder()
-    >>> builder.stream("in").group_by_key().count().to_stream().to("out")
-    >>> topology = builder.build()
-    >>> with TopologyTestDriver(topology) as driver:
-    ...     driver.create_input_topic("in").pipe_input("a", "x")
-    ...     snapshot = driver.snapshot()
-    >>> with TopologyTestDriver(topology, restore_from=snapshot) as driver:
-    ...     driver.create_input_topic("in").pipe_input("a", "y")
-    ...     driver.create_output_topic("out").read_key_value()
-    ('a', 2)
-    """
-
-    stores: dict[str, dict[str, Changes]]
-    """By task, then store."""
-    states: dict[str, dict[str, Any]]
-    offsets: dict[str, int] = field(default_factory=dict)
-    now: int = 0
 
 
 class TopologyTestDriver:
     """Run a topology without Spark and without Kafka.
 
-    Each piped record is processed and committed, caches flushed, before the call returns. The wall clock stands still
-    unless it is advanced.
+    Each piped record is processed and committed, and caches are flushed, before the call returns. The wall clock stands
+    still unless it is advanced.
 
     >>> from headrace import StreamsBuilder
     >>> builder = StreamsBuilder()
@@ -78,7 +54,7 @@ class TopologyTestDriver:
         if not isinstance(topology, Topology):
             raise TopologyError(
                 f"TopologyTestDriver: expected a Topology, got {type(topology).__name__}. "
-                "A StreamsBuilder gives one with build()"
+                "Call build() on a StreamsBuilder to get one"
             )
         topology.validate()
         for node in topology.nodes.values():
@@ -88,33 +64,27 @@ class TopologyTestDriver:
         self.config = _config(config)
         self._now = restore_from.now if restore_from else milliseconds(initial_wall_clock, "initial_wall_clock")
         self._offsets: dict[str, int] = dict(restore_from.offsets) if restore_from else {}
-        self._produced: dict[str, deque[Produced]] = {}
-        self._committed: dict[str, dict[str, Changes]] = {}
-        self._states: dict[str, dict[str, Any]] = {}
+        self._produced = ProducedRecords()
         self._topics_produced: set[str] = set()
         self._closed = False
-        subs = topology.sub_topologies()
+        self._committed = CommittedState(restore_from)
+        self._tasks = self._make_tasks()
+        self._turns = TaskTurns(self._tasks, self._commit)
+
+    def _make_tasks(self) -> list[Task]:
+        """Make a task of every sub-topology, those of global tables first: the others read their stores."""
+        tasks = []
         global_stores: dict[str, Store] = {}
-        self._tasks: list[Task] = []
-        for sub in sorted(subs, key=lambda sub: not sub.is_global):
+        for sub in sorted(self._topology.sub_topologies(), key=lambda sub: not sub.is_global):
             task_id = f"{sub.id}_0"
-            restored = restore_from.stores.get(task_id, {}) if restore_from else {}
-            state = restore_from.states.get(task_id, {}) if restore_from else {}
-            self._committed[task_id] = {name: dict(changes) for name, changes in restored.items()}
+            image, state = MemoryImage(self._committed.stores(task_id)), self._committed.state(task_id)
             task = Task(
-                topology,
-                sub,
-                self.config,
-                image=MemoryImage(restored),
-                state=state,
-                global_stores=global_stores,
-                now=self._now,
+                self._topology, sub, self.config, image=image, state=state, global_stores=global_stores, now=self._now
             )
             if sub.is_global:
                 global_stores.update(task.stores)
-            self._states[task_id] = dict(state)
-            self._tasks.append(task)
-        self._readers: dict[str, list[Task]] = {}
+            tasks.append(task)
+        return tasks
 
     # -- topics -----------------------------------------------------------------------------------------------------
 
@@ -127,15 +97,16 @@ class TopologyTestDriver:
         start_timestamp: int | None = None,
         auto_advance: int | timedelta = 0,
     ) -> TestInputTopic:
-        """Return a topic to pipe records into; without serdes, those of the source that reads it, or the defaults.
+        """Return a topic to pipe records into.
 
-        Records without a timestamp get `start_timestamp` (the wall clock if not given), and each moves it on by
-        `auto_advance`.
+        Serdes that are not given are those of the source that reads the topic, or the defaults. A record without a
+        timestamp gets the topic's time: `start_timestamp`, or the wall clock if not given, and `auto_advance` more
+        after each of these records.
         """
         self._check_read(topic)
         source = self._source(topic)
         return TestInputTopic(
-            self,
+            self.pipe,
             topic,
             self._serde(key_serde, source.key_serde if source else None, "key"),
             self._serde(value_serde, source.value_serde if source else None, "value"),
@@ -146,38 +117,41 @@ class TopologyTestDriver:
     def create_output_topic(
         self, topic: str, *, key_serde: Serde[Any] | None = None, value_serde: Serde[Any] | None = None
     ) -> TestOutputTopic:
-        """Return a topic to read results from; without serdes, those of the sink that writes it, or the defaults."""
+        """Return a topic to read results from.
+
+        Serdes that are not given are those of the sink that writes the topic, or the defaults.
+        """
         sink = self._sink(topic)
         return TestOutputTopic(
-            self,
+            self._produced,
             topic,
             self._serde(key_serde, sink.key_serde if sink else None, "key"),
             self._serde(value_serde, sink.value_serde if sink else None, "value"),
         )
 
     def pipe(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
-        """Write a raw record into a topic and process it, and all that follows from it."""
+        """Append a raw record to a topic; process it and everything that follows from it."""
         self._check_open()
         self._check_read(topic)
-        self._enqueue(topic, key, value, timestamp, headers)
-        self._run()
+        self._append(topic, key, value, timestamp, headers)
+        self._turns.settle(0)
 
-    def queue(self, topic: str) -> deque[Produced]:
-        """Return what was produced to a topic and not read yet."""
-        return self._produced.setdefault(topic, deque())
+    def queue(self, topic: str) -> deque[RecordToWrite]:
+        """Return the records that were produced to a topic and not read yet."""
+        return self._produced.queue(topic)
 
     def waiting(self) -> dict[str, int]:
         """Return how many records wait to be read, by topic."""
-        return {topic: len(records) for topic, records in self._produced.items() if records}
+        return self._produced.waiting()
 
     def produced_topic_names(self) -> set[str]:
-        """Return the topics that the topology has produced records to, internal ones included."""
+        """Return the topics to which the topology has produced records, internal topics included."""
         return set(self._topics_produced)
 
     # -- time and stores --------------------------------------------------------------------------------------------
 
     def advance_wall_clock_time(self, duration: int | timedelta) -> None:
-        """Move the wall clock on, and run the punctuations that it makes due.
+        """Advance the wall clock and run the punctuations that are due.
 
         >>> class Tick(Processor):
         ...     def init(self, context):
@@ -194,13 +168,15 @@ class TopologyTestDriver:
         """
         self._check_open()
         self._now += milliseconds(duration, "advance_wall_clock_time")
+        # As in Kafka Streams' driver, all tasks punctuate before any of them takes the records that this puts out. A
+        # TaskGroup settles after each task: its tasks stand for tasks that punctuate independently of each other.
         for task in self._tasks:
             task.advance_wall_clock(self._now)
             self._commit(task)
-        self._run()
+        self._turns.settle(0)
 
     def state_store(self, name: str) -> Any:
-        """Return a store as it looks from outside: plain values, also where it keeps timestamps.
+        """Return a store with plain values, also if it keeps timestamps with them.
 
         >>> builder = StreamsBuilder()
         >>> _ = builder.stream("in").group_by_key().count(store="counts")
@@ -214,28 +190,22 @@ class TopologyTestDriver:
         return plain_view(self._store(name))
 
     def timestamped_store(self, name: str) -> Any:
-        """Return a store with what it keeps: `ValueAndTimestamp` for tables."""
+        """Return a store with all it keeps: a `ValueAndTimestamp` for each row of a table."""
         return self._store(name)
 
     def state_stores(self) -> dict[str, Any]:
-        """Return all stores as they look from outside, by name."""
+        """Return all stores by name, with plain values."""
         return {name: plain_view(store) for task in self._tasks for name, store in task.stores.items()}
 
     def snapshot(self) -> Snapshot:
-        """Return everything committed so far; give it to another driver as `restore_from`."""
-        stores = {
-            task: {name: dict(changes) for name, changes in spaces.items()} for task, spaces in self._committed.items()
-        }
-        states = {task: dict(state) for task, state in self._states.items()}
-        return Snapshot(stores, states, dict(self._offsets), self._now)
+        """Return everything that is committed; give it to another driver as `restore_from`."""
+        return self._committed.snapshot(self._offsets, self._now)
 
     def close(self) -> None:
-        """Close the processors; the driver cannot be used afterwards."""
+        """Close the processors. The driver cannot be used afterwards."""
         if not self._closed:
             self._closed = True
-            with ExitStack() as closing:
-                for task in reversed(self._tasks):
-                    closing.callback(task.close)
+            self._turns.close()
 
     def __enter__(self) -> TopologyTestDriver:
         return self
@@ -245,44 +215,23 @@ class TopologyTestDriver:
     ) -> None:
         self.close()
 
-    # -- running ----------------------------------------------------------------------------------------------------
+    # -- records and commits ----------------------------------------------------------------------------------------
 
-    def _enqueue(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
+    def _append(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
+        """Append a record to a topic, where it waits for the tasks that read the topic."""
         offset = self._offsets.get(topic, 0)
         self._offsets[topic] = offset + 1
-        for task in self._readers_of(topic):
-            task.feed(topic, 0, [(offset, timestamp, key, value, headers)])
-
-    def _run(self) -> None:
-        """Process records one by one, lowest timestamp first, committing after each, until nothing waits."""
-        while True:
-            chosen, lowest = None, 0
-            for task in self._tasks:
-                head = task.head_timestamp()
-                if head is not None and (chosen is None or head < lowest):
-                    chosen, lowest = task, head
-            if chosen is None:
-                return
-            chosen.process_one()
-            self._commit(chosen)
+        self._turns.enqueue(topic, 0, (offset, timestamp, key, value, headers, 0))
 
     def _commit(self, task: Task) -> None:
+        """Commit a task after its turn, and append its outputs to their topics."""
         [commit] = task.commit()
-        self._keep(task.id, commit)
+        self._committed.add(task.id, commit)
         for topic, _, key, value, timestamp, headers, _ in task.outputs.take():
             self._topics_produced.add(topic)
-            if self._readers_of(topic):
-                self._enqueue(topic, key, value, timestamp, headers)
-            else:
-                self._offsets[topic] = self._offsets.get(topic, 0) + 1
+            self._append(topic, key, value, timestamp, headers)
             if not self._is_internal(topic):
-                self.queue(topic).append((key, value, timestamp, headers))
-
-    def _keep(self, task_id: str, commit: Commit) -> None:
-        stores = self._committed[task_id]
-        for name, changes in commit.stores.items():
-            stores.setdefault(name, {}).update(changes)
-        self._states[task_id] = commit.state
+                self._produced.queue(topic).append((key, value, timestamp, headers))
 
     # -- looking things up ------------------------------------------------------------------------------------------
 
@@ -292,11 +241,6 @@ class TopologyTestDriver:
                 return task.stores[name]
         known = ", ".join(sorted(name for task in self._tasks for name in task.stores)) or "none"
         raise InvalidStateStoreError(f"there is no store '{name}' (stores: {known})")
-
-    def _readers_of(self, topic: str) -> list[Task]:
-        if topic not in self._readers:
-            self._readers[topic] = [task for task in self._tasks if task.reads(topic)]
-        return self._readers[topic]
 
     def _is_internal(self, topic: str) -> bool:
         prefix = f"{self.config.application_id}-"
@@ -321,12 +265,12 @@ class TopologyTestDriver:
         return None
 
     def _serde(self, given: Serde[Any] | None, known: Serde[Any] | None, part: str) -> Serde[Any]:
-        return self._tasks[0].serde(known if given is None else as_serde(given, f"{part}_serde"), part)
+        return self.config.serde(known if given is None else as_serde(given, f"{part}_serde"), part)
 
     def _check_read(self, topic: str) -> None:
-        if not self._readers_of(topic):
+        if not self._turns.readers(topic, 0):
             known = ", ".join(self._source_topics()) or "nothing"
-            raise TopicError(f"topic '{topic}' is not read by the topology (it reads: {known})")
+            raise TopicError(f"the topology does not read topic '{topic}' (it reads: {known})")
 
     def _check_open(self) -> None:
         if self._closed:

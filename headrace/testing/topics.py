@@ -1,22 +1,23 @@
-"""The topics of a test: pipe records in, read results out."""
+"""The topics of a test: pipe records in, read results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from headrace.durations import milliseconds
 from headrace.errors import TopicError
 from headrace.records import Headers, Record
 from headrace.serdes import Serde
+from headrace.testing.produced import ProducedRecords
 
-if TYPE_CHECKING:
-    from headrace.testing.driver import TopologyTestDriver
+Pipe: TypeAlias = Callable[[str, bytes | None, bytes | None, int, Headers], None]
+"""Processes a record: pipe(topic, key, value, timestamp, headers)."""
 
 
 class TestInputTopic:
-    """Pipes records into a topic; each is processed before the call returns.
+    """Pipes records into a topic. Each is processed before the call returns.
 
     >>> builder = StreamsBuilder()
     >>> builder.stream("in").to("out")
@@ -34,7 +35,7 @@ class TestInputTopic:
 
     def __init__(
         self,
-        driver: TopologyTestDriver,
+        pipe: Pipe,
         topic: str,
         key_serde: Serde[Any],
         value_serde: Serde[Any],
@@ -42,7 +43,7 @@ class TestInputTopic:
         auto_advance: int,
     ) -> None:
         self.topic = topic
-        self._driver = driver
+        self._pipe = pipe
         self._key_serde, self._value_serde = key_serde, value_serde
         self._time = start_timestamp
         self._advance = auto_advance
@@ -66,7 +67,7 @@ class TestInputTopic:
             self._time += self._advance
         elif type(timestamp) is not int:
             timestamp = milliseconds(timestamp, f"topic '{self.topic}', timestamp", at_least=None)
-        self._driver.pipe(
+        self._pipe(
             self.topic,
             self._key_serde.serialize(self.topic, key, pairs),
             self._value_serde.serialize(self.topic, value, pairs),
@@ -90,12 +91,12 @@ class TestInputTopic:
             self.pipe_input(record)
 
     def advance_time(self, duration: int | timedelta) -> None:
-        """Move on the time that records without a timestamp get."""
+        """Advance the time that records without a timestamp get."""
         self._time += milliseconds(duration, "advance_time")
 
 
 class TestOutputTopic:
-    """Reads what was written to a topic, each record once.
+    """Reads the records that were written to a topic, each once.
 
     >>> builder = StreamsBuilder()
     >>> builder.stream("in").to("out")
@@ -114,9 +115,9 @@ class TestOutputTopic:
 
     __test__ = False
 
-    def __init__(self, driver: TopologyTestDriver, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> None:
+    def __init__(self, produced: ProducedRecords, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> None:
         self.topic = topic
-        self._driver = driver
+        self._produced = produced
         self._key_serde, self._value_serde = key_serde, value_serde
 
     def __repr__(self) -> str:
@@ -124,20 +125,18 @@ class TestOutputTopic:
         return f"TestOutputTopic({self.topic!r}, {self._key_serde!r}, {self._value_serde!r}, {waiting})"
 
     def read_record(self) -> Record[Any, Any]:
-        """Take the next record; raise when there is none."""
-        queue = self._driver.queue(self.topic)
+        """Take the next record; raise if there is none."""
+        queue = self._produced.queue(self.topic)
         if not queue:
-            waiting = self._driver.waiting()
-            elsewhere = ", ".join(f"'{topic}' ({count})" for topic, count in waiting.items()) or "nothing anywhere"
-            raise TopicError(
-                f"topic '{self.topic}': expected a record, the queue is empty (records waiting: {elsewhere})"
-            )
+            waiting = self._produced.waiting()
+            elsewhere = ", ".join(f"'{topic}' ({count})" for topic, count in waiting.items()) or "none in any topic"
+            raise TopicError(f"topic '{self.topic}' has no record to read (records waiting: {elsewhere})")
         key, value, timestamp, headers = queue[0]
         record = Record(
             self._key_serde.deserialize(self.topic, key, headers),
             self._value_serde.deserialize(self.topic, value, headers),
             timestamp,
-            list(headers),
+            list(headers or ()),
         )
         queue.popleft()
         return record
@@ -164,20 +163,20 @@ class TestOutputTopic:
         return [(record.key, record.value) for record in self.read_records()]
 
     def read_key_values_to_dict(self) -> dict[Any, Any]:
-        """Take all records and return the last value of every key; records need a key."""
+        """Take all records and return the last value of every key. All records need a key."""
         records = self.read_records()
         for record in records:
             if record.key is None:
-                raise TopicError(f"topic '{self.topic}': expected records with a key, got {record!r}")
+                raise TopicError(f"topic '{self.topic}' has a record without a key: {record!r}. Use read_key_values()")
         return {record.key: record.value for record in records}
 
     def is_empty(self) -> bool:
         """Tell whether nothing is left to read."""
-        return not self._driver.queue(self.topic)
+        return not self._produced.queue(self.topic)
 
     def queue_size(self) -> int:
         """Return how many records are left to read."""
-        return len(self._driver.queue(self.topic))
+        return len(self._produced.queue(self.topic))
 
 
 def _headers(topic: str, headers: Headers | Mapping[str, bytes] | None) -> Headers:
@@ -192,6 +191,6 @@ def _headers(topic: str, headers: Headers | Mapping[str, bytes] | None) -> Heade
             pairs.append((name, data))
     except (TypeError, ValueError):
         raise TopicError(
-            f"topic '{topic}': headers are a dict or pairs of a name and bytes (or str), got {headers!r}"
+            f"topic '{topic}': headers must be a dict, or pairs of a name and bytes (or str), got {headers!r}"
         ) from None
     return pairs

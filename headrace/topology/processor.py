@@ -112,7 +112,7 @@ class ProcessorContext(Protocol):
         """Return the wall-clock time in epoch milliseconds."""
 
     def commit(self) -> None:
-        """Ask for a commit soon."""
+        """Ask for a commit. It changes nothing here: the batch is committed at its end, whether or not you ask."""
 
 
 class Processor(Generic[KIn, VIn]):

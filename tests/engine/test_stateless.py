@@ -13,7 +13,7 @@ import pytest
 
 from headrace import KStream, StreamsBuilder, StreamsConfig, Topology, serdes
 from headrace.engine import routing, stateless
-from headrace.task import outputs, task
+from headrace.task import batches, outputs
 from headrace.testing import TopologyTestDriver
 from tests.engine.memory_broker import MemoryTransaction
 from tests.engine.memory_engine import MemoryEngine
@@ -62,7 +62,7 @@ def test_records_keep_their_order_through_tasks_without_state(
     size: int | None,
     page: int,
 ) -> None:
-    for module, name in ((outputs, "PAGE"), (task, "PAGE"), (stateless, "_ENOUGH")):
+    for module, name in ((outputs, "PAGE"), (batches, "PAGE"), (stateless, "_ENOUGH")):
         monkeypatch.setattr(module, name, page)
 
     def build() -> Topology:
@@ -106,7 +106,7 @@ def test_a_task_without_state_takes_what_comes_by_several_ways_in_order(
     tasks_write: bool,
     page: int,
 ) -> None:
-    for module, name in ((outputs, "PAGE"), (task, "PAGE"), (stateless, "_ENOUGH")):
+    for module, name in ((outputs, "PAGE"), (batches, "PAGE"), (stateless, "_ENOUGH")):
         monkeypatch.setattr(module, name, page)
     builder = StreamsBuilder()
     first = builder.stream("in", **TEXT)

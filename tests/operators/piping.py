@@ -12,12 +12,16 @@ import json
 import re
 from collections.abc import Iterable
 from difflib import ndiff
+from itertools import count
 from typing import Any
 
 import pytest
 
 from headrace import KTable, Materialized, StreamsBuilder, StreamsConfig, Topology, Windowed, serdes
+from headrace.raw_records import RawRecord
 from headrace.records import Record
+from headrace.task.group import TaskGroup
+from headrace.task.lanes import Lane
 from headrace.task.task import Task
 from headrace.testing import TopologyTestDriver
 
@@ -55,7 +59,7 @@ def check(
 
 
 def check_batches(topology: StreamsBuilder | Topology, transcript: str, *, cached: bool = True, **config: Any) -> None:
-    """Feed the records of each line at once, commit once, and compare the results, as the engine does."""
+    """Feed the records of each line at once, commit once, and compare the results: the way the engine runs tasks."""
     topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
     batches = Batches(topology, StreamsConfig(**_config(cached, config)))
     expected = _steps(transcript)
@@ -70,50 +74,40 @@ def check_batches(topology: StreamsBuilder | Topology, transcript: str, *, cache
 
 
 class Batches:
-    """The tasks of a topology, fed with batches of records and committed when told to."""
+    """The tasks of a topology as one group, fed with batches of records and committed when told to."""
 
     def __init__(self, topology: Topology, config: StreamsConfig) -> None:
         self.tasks = [Task(topology, sub, config) for sub in topology.sub_topologies()]
+        self._group = TaskGroup(self.tasks, lambda *_: 0)
+        self._fed: dict[str, list[RawRecord]] = {}
+        self._sequence = count()
         # Deserializes what comes out, with the serdes of the sinks.
         self._reader = TopologyTestDriver(topology, config)
         self._out = self._reader.create_output_topic("out")
-        self._offset = 0
 
     def feed(self, topic: str, records: Iterable[Record[Any, Any]]) -> None:
-        """Hand records to the tasks that read a topic."""
+        """Add records to the next batch."""
         for record in records:
+            number = next(self._sequence)
             key = serdes.String.serialize(topic, record.key)
-            self._feed(topic, key, serdes.String.serialize(topic, record.value), record.timestamp, record.headers)
-
-    def _feed(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Any) -> None:
-        for task in self.tasks:
-            if task.reads(topic):
-                task.feed(topic, 0, [(self._offset, timestamp, key, value, headers)])
-        self._offset += 1
+            value = serdes.String.serialize(topic, record.value)
+            self._fed.setdefault(topic, []).append((number, record.timestamp, key, value, record.headers, number))
 
     def process(self) -> None:
-        """Process the records that were fed, and the records that these bring to internal topics."""
-        while any(task.head_timestamp() is not None for task in self.tasks):
-            for task in self.tasks:
-                task.process()
-                self._move_on(task)
+        """Process the records that were fed, and all that follows from them."""
+        self._group.process_lanes([Lane.of_source(topic, 0, records) for topic, records in self._fed.items()])
+        self._fed.clear()
 
     def commit(self) -> None:
-        """Commit every task, and again for what the commit itself puts into internal topics."""
-        for task in self.tasks:
-            task.commit()
-            self._move_on(task)
-            self.process()
+        """Commit every task."""
+        self._group.commit()
 
     def results(self) -> list[str]:
-        """Return the results since the last call."""
-        return [_text(record) for record in self._out.read_records()]
-
-    def _move_on(self, task: Task) -> None:
-        for topic, _, key, value, timestamp, headers, _ in task.outputs.take():
-            self._feed(topic, key, value, timestamp, headers)
+        """Return what has come out since the last call."""
+        for topic, columns in self._group.take_outputs():
             if topic == "out":
-                self._reader.queue("out").append((key, value, timestamp, headers))
+                self._reader.queue("out").extend(zip(columns.keys, columns.values, columns.timestamps, columns.headers))
+        return [_text(record) for record in self._out.read_records()]
 
 
 def dropped(topology: StreamsBuilder | Topology, records: str) -> int:
@@ -126,7 +120,7 @@ def dropped(topology: StreamsBuilder | Topology, records: str) -> int:
 
 
 def append(key: Any, value: Any, aggregate: list[Any]) -> list[Any]:
-    """Aggregate into a list and change it in place, as many user functions do."""
+    """Aggregate into a list, changing it in place as many a user's function does."""
     aggregate.append(value)
     return aggregate
 

@@ -1,15 +1,20 @@
-"""Tasks of a topology, fed with records and read without a broker."""
+"""Tasks of a topology without a broker: their input as lanes, their output as tuples."""
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 from headrace import Processor, Record, StreamsConfig, Topology
 from headrace.records import Headers
 from headrace.state.image import Changes, MemoryImage
+from headrace.task.lanes import Lane
 from headrace.task.task import Commit, Task
 
 Output = tuple[str, int | None, bytes | None, bytes | None, int, Headers | None]
 """(topic, partition, key, value, timestamp, headers)."""
+
+Unnumbered = tuple[int, int, bytes | None, bytes | None, Headers | None]
+"""A raw record without its sequence."""
 
 CONFIG = StreamsConfig(application_id="app")
 
@@ -29,9 +34,12 @@ def resumed(topology: Topology, *commits: list[Commit], config: StreamsConfig = 
     return task_of(topology, config, image=MemoryImage(stores), state=commits[-1][0].state, **options)
 
 
-def feed(task: Task, topic: str, records: Iterable[tuple[int, Any]], partition: int = 0, first_offset: int = 0) -> None:
-    """Feed (timestamp, value) pairs with the key "k"; values are JSON."""
-    task.feed(
+_arrivals = count()
+
+
+def lane(topic: str, records: Iterable[tuple[int, Any]], partition: int = 0, first_offset: int = 0) -> Lane:
+    """Return a lane of (timestamp, value) pairs with the key "k"; values are JSON."""
+    return raw_lane(
         topic,
         partition,
         [
@@ -39,6 +47,11 @@ def feed(task: Task, topic: str, records: Iterable[tuple[int, Any]], partition: 
             for offset, (timestamp, value) in enumerate(records, first_offset)
         ],
     )
+
+
+def raw_lane(topic: str, partition: int, records: Iterable[Unnumbered]) -> Lane:
+    """Return a lane of (offset, timestamp, key, value, headers); records arrive in the order of these calls."""
+    return Lane.of_source(topic, partition, [(*record, next(_arrivals)) for record in records])
 
 
 def outputs(task: Task) -> list[Output]:

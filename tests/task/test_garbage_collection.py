@@ -1,4 +1,4 @@
-"""The cycle collector, kept out of a batch's way."""
+"""The garbage collector waits until it is asked."""
 
 import gc
 

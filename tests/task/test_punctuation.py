@@ -9,7 +9,7 @@ import pytest
 from headrace import Processor, PunctuationType, Record, Stores, TaskError, Topology, TopologyError
 from headrace.task.punctuation import NEVER, Schedule, Schedules
 from headrace.testing import TopologyTestDriver
-from tests.task.tasks import feed, resumed, task_of, values
+from tests.task.tasks import lane, raw_lane, resumed, task_of, values
 
 STREAM_TIME, WALL_CLOCK_TIME = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME
 
@@ -91,10 +91,13 @@ def test_records_of_all_partitions_move_stream_time() -> None:
     topology = Topology().add_source("one", "topic1").add_source("two", "topic2")
     topology.add_processor("step", lambda: Punctuated(calls, (10, STREAM_TIME)), "one", "two")
     task = task_of(topology)
-    feed(task, "topic1", [(20, 1), (142, 1), (155, 1), (160, 1)])
-    feed(task, "topic2", [(25, 1), (145, 1), (159, 1), (161, 1)])
 
-    task.process()
+    task.process_lanes(
+        [
+            lane("topic1", [(20, 1), (142, 1), (155, 1), (160, 1)]),
+            lane("topic2", [(25, 1), (145, 1), (159, 1), (161, 1)]),
+        ]
+    )
 
     assert calls == [20, 142, 155, 160]
 
@@ -139,9 +142,8 @@ def test_a_batch_of_records_calls_in_between() -> None:
             order.append(f"at {timestamp}")
 
     task = task_of(topology_of(lambda: Step([], (10, STREAM_TIME))))
-    feed(task, "in", [(1, 1), (5, 2), (11, 3), (12, 4)])
 
-    task.process()
+    task.process_lanes([lane("in", [(1, 1), (5, 2), (11, 3), (12, 4)])])
 
     assert order == [1, "at 1", 2, 3, "at 11", 4]
 
@@ -321,8 +323,7 @@ def test_schedules_that_come_and_go_leave_nothing_in_the_tasks_state() -> None:
     task = task_of(topology_of(OneShot))
     sizes = []
     for number in range(20):
-        feed(task, "in", [(number, number)], first_offset=number)
-        task.process()
+        task.process_lanes([lane("in", [(number, number)], first_offset=number)])
         task.advance_wall_clock(10 * (number + 1))
         sizes.append(len(task.commit()[0].state))
 
@@ -339,12 +340,10 @@ def test_a_handle_of_a_cancelled_schedule_does_not_cancel_a_later_one() -> None:
         return made[-1]
 
     task = task_of(topology_of(supplier))
-    feed(task, "in", [(0, '"clock"')])
-    task.process()
+    task.process_lanes([lane("in", [(0, '"clock"')])])
     first = made[-1].handles[0]
     first.cancel()
-    feed(task, "in", [(1, '"clock"')])
-    task.process()
+    task.process_lanes([lane("in", [(1, '"clock"')])])
     first.cancel()
 
     task.advance_wall_clock(10)
@@ -355,14 +354,12 @@ def test_a_handle_of_a_cancelled_schedule_does_not_cancel_a_later_one() -> None:
 def test_a_schedule_made_after_a_restart_is_called_though_its_like_was_cancelled_before() -> None:
     topology = topology_of(OneShot)
     task = task_of(topology)
-    feed(task, "in", [(0, 1)])
-    task.process()
+    task.process_lanes([lane("in", [(0, 1)])])
     task.advance_wall_clock(10)
     assert values(task) == ["1"]
 
     again = resumed(topology, task.commit(), now=10)
-    feed(again, "in", [(1, 2)], first_offset=1)
-    again.process()
+    again.process_lanes([lane("in", [(1, 2)], first_offset=1)])
     again.advance_wall_clock(20)
 
     assert values(again) == ["2"]
@@ -434,8 +431,7 @@ def test_the_record_is_in_hand_again_after_a_callback() -> None:
             seen.append((where.offset, record.headers))
 
     task = task_of(topology_of(lambda: Look([], (1, STREAM_TIME))))
-    task.feed("in", 4, [(8, 1, b"k", b"1", [("a", b"1")]), (9, 2, b"k", b"1", None)])
-    task.process()
+    task.process_lanes([raw_lane("in", 4, [(8, 1, b"k", b"1", [("a", b"1")]), (9, 2, b"k", b"1", None)])])
 
     assert seen == [(8, [("a", b"1")]), (9, [])]
 
@@ -499,7 +495,7 @@ def test_next_due_is_precisely_the_least_due_time() -> None:
     schedules.add(Schedule("step", 100, called.append, [50]))
     dues = [schedules.next_due]
     for now in (49, 50, 149, 150, 1051, 1052, 1150):
-        schedules.run(now, lambda schedule, at: schedule.callback(at))
+        schedules.punctuate(now, lambda schedule, at: schedule.callback(at))
         dues.append(schedules.next_due)
 
     assert called == [50, 150, 1051, 1150]
@@ -508,9 +504,16 @@ def test_next_due_is_precisely_the_least_due_time() -> None:
 
 def test_nothing_is_due_once_all_are_cancelled() -> None:
     schedules = Schedules()
-    schedule = Schedule("step", 100, lambda timestamp: schedule.cancel(), [0])
+    called: list[int] = []
+
+    def cancel(timestamp: int) -> None:
+        called.append(timestamp)
+        schedule.cancel()
+
+    schedule = Schedule("step", 100, cancel, [0])
     schedules.add(schedule)
 
-    assert schedules.run(100, lambda due, at: due.callback(at))
+    schedules.punctuate(100, lambda due, at: due.callback(at))
     assert schedules.next_due == NEVER
-    assert not schedules.run(10_000, lambda due, at: due.callback(at))
+    schedules.punctuate(10_000, lambda due, at: due.callback(at))
+    assert called == [100]

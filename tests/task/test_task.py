@@ -17,14 +17,13 @@ from headrace import (
     StreamsConfig,
     StreamsError,
     Suppressed,
-    TaskError,
     Topology,
     TumblingWindows,
     serdes,
 )
 from headrace.task.lanes import Lane
 from headrace.task.task import Commit, Task
-from tests.task.tasks import CONFIG, feed, outputs, processing, resumed, task_of, values
+from tests.task.tasks import CONFIG, lane, outputs, processing, raw_lane, resumed, task_of, values
 
 
 def two_sources() -> Topology:
@@ -42,53 +41,38 @@ def counting(**options: Any) -> Topology:
 
 def test_the_record_with_the_lowest_timestamp_at_the_head_of_a_queue_is_next() -> None:
     task = task_of(two_sources())
-    feed(task, "topic1", [(10, 101), (20, 102), (30, 103)])
-    feed(task, "topic2", [(25, 201), (35, 202), (45, 203)])
 
-    task.process()
+    task.process_lanes(
+        [lane("topic1", [(10, 101), (20, 102), (30, 103)]), lane("topic2", [(25, 201), (35, 202), (45, 203)])]
+    )
 
     assert values(task) == ["101", "102", "201", "103", "202", "203"]
 
 
-def test_it_is_the_same_one_record_at_a_time() -> None:
-    task = task_of(two_sources())
-    feed(task, "topic1", [(10, 101), (20, 102), (30, 103)])
-    feed(task, "topic2", [(25, 201), (35, 202), (45, 203)])
-
-    came = []
-    while task.head_timestamp() is not None:
-        task.process_one()
-        came += values(task)
-
-    assert came == ["101", "102", "201", "103", "202", "203"]
-
-
 def test_records_of_a_partition_stay_in_their_order_however_late_they_are() -> None:
     task = task_of(two_sources())
-    feed(task, "topic1", [(1, "1.1"), (5, "1.5"), (3, "1.3")])
-    feed(task, "topic2", [(2, "2.2"), (4, "2.4"), (6, "2.6")])
 
-    task.process()
+    task.process_lanes(
+        [lane("topic1", [(1, "1.1"), (5, "1.5"), (3, "1.3")]), lane("topic2", [(2, "2.2"), (4, "2.4"), (6, "2.6")])]
+    )
 
     assert values(task) == ["1.1", "2.2", "2.4", "1.5", "1.3", "2.6"]
 
 
 def test_a_tie_goes_to_the_partition_that_was_fed_first() -> None:
     task = task_of(two_sources())
-    feed(task, "topic2", [(5, 21), (5, 22)])
-    feed(task, "topic1", [(5, 11), (5, 12)])
 
-    task.process()
+    task.process_lanes([lane("topic2", [(5, 21), (5, 22)]), lane("topic1", [(5, 11), (5, 12)])])
 
     assert values(task) == ["21", "22", "11", "12"]
 
 
 def test_partitions_of_one_topic_are_queues_of_their_own() -> None:
     task = task_of(Topology().add_source("source", "in").add_sink("out", "out", "source"))
-    feed(task, "in", [(1, "0.1"), (4, "0.4")], partition=0)
-    feed(task, "in", [(2, "1.2"), (3, "1.3")], partition=1)
 
-    task.process()
+    task.process_lanes(
+        [lane("in", [(1, "0.1"), (4, "0.4")], partition=0), lane("in", [(2, "1.2"), (3, "1.3")], partition=1)]
+    )
 
     assert values(task) == ["0.1", "1.2", "1.3", "0.4"]
 
@@ -104,10 +88,8 @@ def test_the_time_that_counts_is_the_extracted_one() -> None:
         .add_sink("out", "out", "one", "two")
     )
     task = task_of(topology)
-    feed(task, "topic1", [(0, 10), (0, 30)])
-    feed(task, "topic2", [(99, 20), (99, 40)])
 
-    task.process()
+    task.process_lanes([lane("topic1", [(0, 10), (0, 30)]), lane("topic2", [(99, 20), (99, 40)])])
 
     assert [(value, timestamp) for _, _, _, value, timestamp, _ in outputs(task)] == [
         (b"10", 10),
@@ -120,58 +102,15 @@ def test_the_time_that_counts_is_the_extracted_one() -> None:
 def test_nothing_happens_without_records() -> None:
     task = task_of(two_sources())
 
-    task.process()
-    task.process_one()
+    causes = task.process_lanes([])
 
     assert outputs(task) == []
-    assert task.head_timestamp() is None
+    assert len(causes) == 1
 
 
 def test_a_topic_that_the_task_does_not_read_is_refused() -> None:
     with pytest.raises(StreamsError, match=r"^task 0_0 does not read topic 'other'"):
-        feed(task_of(two_sources()), "other", [(0, 1)])
-
-
-# -- what comes out ---------------------------------------------------------------------------------------------------
-
-
-def test_an_output_has_topic_key_value_timestamp_and_headers() -> None:
-    task = task_of(Topology().add_source("source", "in").add_sink("sink", "out", "source"))
-    task.feed("in", 0, [(0, 5, b"a", b"1", [("h", b"x")]), (1, 6, None, None, None)])
-
-    task.process()
-
-    assert outputs(task) == [("out", None, b"a", b"1", 5, [("h", b"x")]), ("out", None, None, None, 6, [])]
-    assert outputs(task) == []
-
-
-def test_a_partitioner_chooses_one_partition_or_several_or_none() -> None:
-    def choose(topic: str, key: Any, value: Any, partitions: int) -> Any:
-        assert (topic, key, partitions) == ("out", "k", 4)
-        return value
-
-    topology = Topology().add_source("source", "in").add_sink("sink", "out", "source", partitioner=choose)
-    task = task_of(topology, partition_count=lambda topic: 4)
-    feed(task, "in", [(0, "2"), (1, "[1, 3]"), (2, "[]"), (3, None)])
-
-    task.process()
-
-    assert [(partition, value) for _, partition, _, value, _, _ in outputs(task)] == [
-        (2, b"2"),
-        (1, b"[1,3]"),
-        (3, b"[1,3]"),
-        (None, None),
-    ]
-
-
-@pytest.mark.parametrize("chosen", ["4", "-1", '"x"', "[0, 9]"])
-def test_a_partition_that_is_not_there_is_an_error(chosen: str) -> None:
-    topology = Topology().add_source("source", "in").add_sink("sink", "out", "source", partitioner=lambda *a: a[2])
-    task = task_of(topology, partition_count=lambda topic: 4)
-    feed(task, "in", [(0, chosen)])
-
-    with pytest.raises(TaskError, match=r"step 'sink', .* the partitioner must give 0 to 3 for topic 'out', got"):
-        task.process()
+        task_of(two_sources()).process_lanes([lane("other", [(0, 1)])])
 
 
 def test_internal_topics_have_the_applications_id_before_them() -> None:
@@ -180,86 +119,13 @@ def test_internal_topics_have_the_applications_id_before_them() -> None:
     topology = builder.build()
     first, second = topology.sub_topologies()
     one, two = Task(topology, first, CONFIG), Task(topology, second, CONFIG, partition=3)
-    feed(one, "in", [(0, '"x"')])
-    one.process()
+    one.process_lanes([lane("in", [(0, '"x"')])])
     [(topic, _, key, _, _, _)] = outputs(one)
 
     assert (topic, key) == ("app-KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition", b"x")
     assert two.reads(topic)
     assert not two.reads("in")
     assert two.id == "1_3"
-
-
-@pytest.mark.parametrize("topic", ["out", lambda key, value, context: "out"], ids=["fixed", "chosen"])
-def test_a_negative_timestamp_cannot_be_written(topic: Any) -> None:
-    topology = Topology().add_source("source", "in")
-    back = processing(lambda context, record: context.forward(record.with_timestamp(-1)))
-    topology.add_processor("back", back, "source").add_sink("sink", topic, "back")
-    task = task_of(topology)
-    feed(task, "in", [(0, 1)])
-
-    with pytest.raises(TaskError, match=r"^step 'sink', .* a record needs a timestamp of at least 0 .*, got -1"):
-        task.process()
-
-
-def test_serdes_may_use_the_headers_of_a_record() -> None:
-    def shift(value: bytes, headers: Any, sign: int) -> bytes:
-        by = int(dict(headers).get("shift", b"0"))
-        return bytes(byte + sign * by for byte in value)
-
-    shifted: serdes.Serde[str] = serdes.Serde(
-        lambda topic, text, headers: shift(text.encode(), headers, 1),
-        lambda topic, data, headers: shift(data, headers, -1).decode(),
-    )
-    topology = Topology().add_source("source", "in", value_serde=shifted)
-    upper = processing(lambda context, record: context.forward(record.with_value(record.value.upper())))
-    topology.add_processor("upper", upper, "source").add_sink("sink", "out", "upper", value_serde=shifted)
-    task = task_of(topology)
-    task.feed("in", 0, [(0, 0, b"k", b"bcd", [("shift", b"1")]), (1, 0, b"k", b"xyz", None)])
-
-    task.process()
-
-    assert [value for _, _, _, value, _, _ in outputs(task)] == [b"BCD", b"XYZ"]
-
-
-def test_a_serde_adds_headers_for_its_topic_alone() -> None:
-    def write(topic: str, text: str, headers: Any) -> bytes:
-        headers.append(("type", b"text"))
-        return text.encode()
-
-    typed: serdes.Serde[str] = serdes.Serde(write, lambda topic, data, headers: data.decode())
-    builder = StreamsBuilder()
-    stream = builder.stream("in", key_serde=serdes.String, value_serde=serdes.String)
-    for topic, serde in (("plain", serdes.String), ("typed", typed), ("also-plain", serdes.String)):
-        stream.to(topic, key_serde=serdes.String, value_serde=serde)
-    task = task_of(builder.build())
-    task.feed("in", 0, [(0, 0, b"k", b"a", None), (1, 0, b"k", b"b", [("own", b"1")]), (2, 0, b"k", b"c", None)])
-
-    task.process()
-
-    own: list[Any] = [[], [("own", b"1")], []]
-    headers: dict[str, list[Any]] = {}
-    for topic, *_, mine in outputs(task):
-        headers.setdefault(topic, []).append(mine)
-    assert headers == {"plain": own, "also-plain": own, "typed": [[*mine, ("type", b"text")] for mine in own]}
-
-
-def test_what_reads_a_record_does_not_change_its_headers() -> None:
-    def read(topic: str, data: bytes, headers: Any) -> str:
-        headers.append(("seen", b"1"))
-        return data.decode()
-
-    seeing: serdes.Serde[str] = serdes.Serde(lambda value: value.encode(), read)
-    builder = StreamsBuilder()
-    builder.stream("in", key_serde=serdes.String, value_serde=seeing).to(
-        "out", key_serde=serdes.String, value_serde=serdes.String
-    )
-    task = task_of(builder.build())
-    task.feed("in", 0, [(0, 0, b"k", b"a", None), (1, 0, b"k", b"b", [("own", b"1")])])
-
-    task.process()
-
-    assert [headers for *_, headers in outputs(task)] == [[], [("own", b"1")]]
 
 
 # -- time -------------------------------------------------------------------------------------------------------------
@@ -279,10 +145,8 @@ def test_stream_time_is_the_latest_timestamp_of_all_partitions() -> None:
     )
     task = task_of(topology)
     assert task.stream_time == [-1]
-    feed(task, "topic1", [(1, 1), (30, 2), (20, 3)])
-    feed(task, "topic2", [(25, 4)])
 
-    task.process()
+    task.process_lanes([lane("topic1", [(1, 1), (30, 2), (20, 3)]), lane("topic2", [(25, 4)])])
 
     assert seen == [1, 25, 30, 30]
     assert task.stream_time == [30]
@@ -290,10 +154,8 @@ def test_stream_time_is_the_latest_timestamp_of_all_partitions() -> None:
 
 def test_stream_time_does_not_go_back_with_the_next_batch() -> None:
     task = task_of(two_sources())
-    feed(task, "topic1", [(100, 1)])
-    task.process()
-    feed(task, "topic2", [(50, 1)])
-    task.process()
+    task.process_lanes([lane("topic1", [(100, 1)])])
+    task.process_lanes([lane("topic2", [(50, 1)])])
 
     assert task.stream_time == [100]
 
@@ -303,9 +165,8 @@ def test_late_records_are_dropped_and_counted() -> None:
     counts = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10)).count().to_stream()
     counts.map(lambda key, count: (key.key, count)).to("out")
     task = task_of(builder.build())
-    feed(task, "in", [(5, 1), (25, 1), (6, 1), (26, 1)])
 
-    task.process()
+    task.process_lanes([lane("in", [(5, 1), (25, 1), (6, 1), (26, 1)])])
     task.commit()
 
     assert task.dropped_records == 1
@@ -317,9 +178,10 @@ def test_late_records_are_dropped_and_counted() -> None:
 
 def test_records_dropped_by_the_rules_are_counted() -> None:
     task = task_of(counting())
-    task.feed("in", 0, [(0, 1, None, b"1", None), (1, 2, b"k", None, None), (2, 3, b"k", b"1", None)])
 
-    task.process()
+    task.process_lanes(
+        [raw_lane("in", 0, [(0, 1, None, b"1", None), (1, 2, b"k", None, None), (2, 3, b"k", b"1", None)])]
+    )
 
     assert task.dropped_records == 2
 
@@ -328,9 +190,8 @@ def test_records_that_a_filter_takes_out_are_not_dropped() -> None:
     builder = StreamsBuilder()
     builder.stream("in").filter(lambda key, value: False).to("out")
     task = task_of(builder.build())
-    feed(task, "in", [(0, 1)])
 
-    task.process()
+    task.process_lanes([lane("in", [(0, 1)])])
 
     assert task.dropped_records == 0
 
@@ -340,8 +201,7 @@ def test_records_that_a_filter_takes_out_are_not_dropped() -> None:
 
 def test_a_commit_has_what_changed_in_every_store_and_the_tasks_own_state() -> None:
     task = task_of(counting(store="counts"))
-    feed(task, "in", [(7, 1), (3, 1)])
-    task.process()
+    task.process_lanes([lane("in", [(7, 1), (3, 1)])])
 
     [commit] = task.commit()
 
@@ -352,9 +212,8 @@ def test_a_commit_has_what_changed_in_every_store_and_the_tasks_own_state() -> N
 
 def test_updates_wait_for_the_commit() -> None:
     task = task_of(counting())
-    feed(task, "in", [(0, 1), (1, 1), (2, 1)])
 
-    task.process()
+    task.process_lanes([lane("in", [(0, 1), (1, 1), (2, 1)])])
     assert values(task) == []
 
     task.commit()
@@ -363,32 +222,29 @@ def test_updates_wait_for_the_commit() -> None:
 
 def test_without_a_cache_every_update_goes_on_at_once() -> None:
     task = task_of(counting(), StreamsConfig(application_id="app", statestore_cache_max_bytes=0))
-    feed(task, "in", [(0, 1), (1, 1), (2, 1)])
 
-    task.process()
+    task.process_lanes([lane("in", [(0, 1), (1, 1), (2, 1)])])
 
     assert values(task) == ["1", "2", "3"]
 
 
-def test_a_processor_can_ask_for_a_commit() -> None:
-    topology = Topology().add_source("source", "in")
-    topology.add_processor("ask", processing(lambda context, record: context.commit()), "source")
-    task = task_of(topology)
-    assert not task.commit_requested
-    feed(task, "in", [(0, 1)])
+def test_a_processor_that_asks_for_a_commit_changes_nothing() -> None:
+    def ask(context: Any, record: Record[Any, Any]) -> None:
+        context.commit()
+        context.forward(record)
 
-    task.process()
-    assert task.commit_requested
+    topology = Topology().add_source("source", "in").add_processor("ask", processing(ask), "source")
+    task = task_of(topology.add_sink("sink", "out", "ask"))
 
-    task.commit()
-    assert not task.commit_requested
+    task.process_lanes([lane("in", [(0, 1), (1, 2)])])
+
+    assert values(task) == ["1", "2"]
 
 
 def test_a_commit_serializes_to_the_same_bytes_every_time() -> None:
     def committed() -> Commit:
         task = task_of(counting(store="counts"))
-        task.feed("in", 0, [(n, n, f"key{n % 7}".encode(), b"1", None) for n in range(100)])
-        task.process()
+        task.process_lanes([raw_lane("in", 0, [(n, n, f"key{n % 7}".encode(), b"1", None) for n in range(100)])])
         [commit] = task.commit()
         return commit
 
@@ -436,16 +292,14 @@ def test_a_task_made_from_commits_goes_on_where_the_one_before_stopped(make: Any
     whole = task_of(make())
     expected = []
     for time in times:
-        feed(whole, "in", [(time, 1)])
-        whole.process()
+        whole.process_lanes([lane("in", [(time, 1)])])
         whole.commit()
         expected += outputs(whole)
 
     seen, commits = [], []
     task = task_of(make())
     for offset, time in enumerate(times):
-        feed(task, "in", [(time, 1)], first_offset=offset)
-        task.process()
+        task.process_lanes([lane("in", [(time, 1)], first_offset=offset)])
         commits.append(task.commit())
         seen += outputs(task)
         task = resumed(make(), *commits)
@@ -456,16 +310,13 @@ def test_a_task_made_from_commits_goes_on_where_the_one_before_stopped(make: Any
 
 def test_what_was_not_committed_is_done_again() -> None:
     task = task_of(counting(store="counts"))
-    feed(task, "in", [(0, 1)])
-    task.process()
+    task.process_lanes([lane("in", [(0, 1)])])
     commit = task.commit()
     outputs(task)
-    feed(task, "in", [(1, 1)], first_offset=1)
-    task.process()
+    task.process_lanes([lane("in", [(1, 1)], first_offset=1)])
 
     again = resumed(counting(store="counts"), commit)
-    feed(again, "in", [(1, 1)], first_offset=1)
-    again.process()
+    again.process_lanes([lane("in", [(1, 1)], first_offset=1)])
     again.commit()
 
     assert values(again) == ["2"]
@@ -479,12 +330,10 @@ def test_partition_time_is_kept_for_extractors() -> None:
         Topology().add_source("source", "in", timestamp_extractor=latest_so_far).add_sink("sink", "out", "source")
     )
     task = task_of(topology)
-    feed(task, "in", [(9, 1)])
-    task.process()
+    task.process_lanes([lane("in", [(9, 1)])])
 
     again = resumed(topology, task.commit())
-    feed(again, "in", [(3, 2)])
-    again.process()
+    again.process_lanes([lane("in", [(3, 2)])])
 
     assert [timestamp for _, _, _, _, timestamp, _ in outputs(again)] == [9]
 
@@ -498,13 +347,11 @@ def test_a_cancelled_schedule_stays_cancelled() -> None:
     topology = Topology().add_source("source", "in").add_processor("count", Once, "source")
     topology.add_state_store(Stores.key_value("counts"), "count").add_sink("out", "out", "count")
     task = task_of(topology)
-    feed(task, "in", [(1, 1)])
-    task.process()
+    task.process_lanes([lane("in", [(1, 1)])])
     assert values(task) == ["1"]
 
     again = resumed(topology, task.commit())
-    feed(again, "in", [(100, 1)])
-    again.process()
+    again.process_lanes([lane("in", [(100, 1)])])
 
     assert values(again) == []
 

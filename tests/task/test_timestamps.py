@@ -1,4 +1,4 @@
-"""Timestamp extractors: which time a record has."""
+"""Timestamp extractors in the queues of a task (`headrace.task.queues`): which time a record has."""
 
 import logging
 import time
@@ -24,7 +24,7 @@ from headrace import (
 from headrace.task.task import Task
 from headrace.testing import TopologyTestDriver
 from headrace.topology.timestamps import TimestampExtractor
-from tests.task.tasks import feed, outputs, processing, task_of
+from tests.task.tasks import lane, outputs, processing, raw_lane, task_of
 
 READY_MADE = [
     FailOnInvalidTimestamp,
@@ -41,8 +41,7 @@ def through(extractor: TimestampExtractor | None, **settings: Any) -> Task:
 
 def timestamps(task: Task, *records: tuple[int, Any]) -> list[int]:
     """Feed (timestamp, value) pairs to partition 0; return the timestamps that come out."""
-    feed(task, "in", records)
-    task.process()
+    task.process_lanes([lane("in", records)])
     return [timestamp for _, _, _, _, timestamp, _ in outputs(task)]
 
 
@@ -92,10 +91,8 @@ def test_use_partition_time_fails_when_there_is_none_yet() -> None:
 
 def test_partition_time_is_kept_for_each_partition() -> None:
     task = through(UsePartitionTimeOnInvalidTimestamp)
-    feed(task, "in", [(10, 1), (-1, 2)], partition=0)
-    feed(task, "in", [(50, 3), (-1, 4)], partition=1)
 
-    task.process()
+    task.process_lanes([lane("in", [(10, 1), (-1, 2)], partition=0), lane("in", [(50, 3), (-1, 4)], partition=1)])
 
     assert sorted(timestamp for _, _, _, _, timestamp, _ in outputs(task)) == [10, 10, 50, 50]
 
@@ -129,8 +126,7 @@ def test_an_extractor_sees_the_whole_record() -> None:
         return 0
 
     task = through(look)
-    task.feed("in", 0, [(0, 5, b"key", b'{"v":1}', [("h", b"x")]), (1, 6, None, None, None)])
-    task.process()
+    task.process_lanes([raw_lane("in", 0, [(0, 5, b"key", b'{"v":1}', [("h", b"x")]), (1, 6, None, None, None)])])
 
     assert seen == [Record("key", {"v": 1}, 5, [("h", b"x")]), Record(None, None, 6)]
 
@@ -141,8 +137,7 @@ def test_an_extractor_that_changes_headers_does_not_change_the_record() -> None:
         return record.timestamp
 
     task = through(spoil)
-    task.feed("in", 0, [(0, 5, b"k", b"1", [("h", b"x")]), (1, 5, b"k", b"1", None)])
-    task.process()
+    task.process_lanes([raw_lane("in", 0, [(0, 5, b"k", b"1", [("h", b"x")]), (1, 5, b"k", b"1", None)])])
 
     assert [headers for *_, headers in outputs(task)] == [[("h", b"x")], []]
 
@@ -167,9 +162,7 @@ def test_it_is_the_same_when_several_partitions_are_read_together() -> None:
         return int(record.value)
 
     task = through(from_value)
-    feed(task, "in", [(0, 2), (0, 1), (0, 3), (0, 4)], partition=0)
-    feed(task, "in", [(0, 100)], partition=1)
-    task.process()
+    task.process_lanes([lane("in", [(0, 2), (0, 1), (0, 3), (0, 4)], partition=0), lane("in", [(0, 100)], partition=1)])
 
     assert seen == [-1, 2, 2, 3]
 
@@ -192,10 +185,8 @@ def test_an_extracted_time_may_be_negative_to_skip_a_record_of_a_source_only() -
     topology = Topology().add_source("some", "some", timestamp_extractor=lambda record, partition_time: -1)
     topology.add_source("all", "all").add_sink("sink", "out", "some", "all")
     task = task_of(topology)
-    feed(task, "some", [(1, 1)])
-    feed(task, "all", [(2, 2)])
 
-    task.process()
+    task.process_lanes([lane("some", [(1, 1)]), lane("all", [(2, 2)])])
 
     assert [value for _, _, _, value, _, _ in outputs(task)] == [b"2"]
 
@@ -218,7 +209,7 @@ def test_an_extractor_must_give_a_whole_number(extracted: Any) -> None:
 
     with pytest.raises(
         TaskError,
-        match=rf"^step 'source', topic 'in', partition 0, offset 0, .* extractor must give an int, got {kind}",
+        match=rf"^step 'source', topic 'in', partition 0, offset 0, .* extractor must return an int, got {kind}",
     ):
         timestamps(through(lambda record, partition_time: extracted), (0, 1))
 
@@ -236,11 +227,11 @@ def test_a_failing_extractor_is_named_by_its_own_record_among_several_partitions
         return int(record.value)
 
     task = through(even_only)
-    feed(task, "in", [(0, 0), (0, 2)], partition=0)
-    feed(task, "in", [(0, 4), (0, 7)], partition=1, first_offset=30)
 
     with pytest.raises(TaskError, match=r"topic 'in', partition 1, offset 31, key 'k': .*odd"):
-        task.process()
+        task.process_lanes(
+            [lane("in", [(0, 0), (0, 2)], partition=0), lane("in", [(0, 4), (0, 7)], partition=1, first_offset=30)]
+        )
 
 
 # -- which extractor --------------------------------------------------------------------------------------------------
@@ -297,8 +288,7 @@ def test_a_processor_sees_the_extracted_time() -> None:
     topology = Topology().add_source("source", "in", timestamp_extractor=lambda record, _: int(record.value))
     topology.add_processor("note", supplier, "source")
     task = task_of(topology)
-    feed(task, "in", [(0, 30), (0, 20)])
 
-    task.process()
+    task.process_lanes([lane("in", [(0, 30), (0, 20)])])
 
     assert seen == [(30, 30), (20, 30)]

@@ -107,7 +107,7 @@ def test_other_settings_are_refused(config: Any) -> None:
 
 @pytest.mark.parametrize("given", [StreamsBuilder(), None, "topology"], ids=["builder", "none", "text"])
 def test_what_is_not_a_topology_is_refused(given: Any) -> None:
-    with pytest.raises(TopologyError, match=r"expected a Topology, got .*\. A StreamsBuilder gives one with build\(\)"):
+    with pytest.raises(TopologyError, match=r"expected a Topology, got .*\. Call build\(\) on a StreamsBuilder"):
         TopologyTestDriver(given)
 
 
@@ -186,7 +186,7 @@ def test_a_pattern_reads_the_topics_that_match_it() -> None:
 
         assert driver.create_output_topic("digits").read_values() == [1]
         assert driver.create_output_topic("letters").read_values() == [2]
-        with pytest.raises(TopicError, match=r"^topic 'topic-ZZ' is not read by the topology"):
+        with pytest.raises(TopicError, match=r"^the topology does not read topic 'topic-ZZ'"):
             driver.create_input_topic("topic-ZZ")
 
 

@@ -1,4 +1,4 @@
-"""What happens with records that cannot be read, processed or written."""
+"""Records that cannot be read, processed or written."""
 
 import logging
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from headrace import (
     serdes,
 )
 from headrace.testing import TopologyTestDriver
-from tests.task.tasks import outputs, processing, task_of
+from tests.task.tasks import outputs, processing, raw_lane, task_of
 
 HEADERS = [("from", b"test")]
 PREFIX = "__streams.errors."
@@ -102,10 +102,9 @@ def test_to_fail_is_the_default(setting: str, bad: Any, says: str) -> None:
 
 def test_the_message_names_step_topic_partition_offset_and_key_and_chains_the_error() -> None:
     task = task_of(halves(), StreamsConfig(application_id="app"))
-    task.feed("in", 3, [(41, 0, b"some key", (7).to_bytes(8), None)])
 
     with pytest.raises(TaskError) as caught:
-        task.process()
+        task.process_lanes([raw_lane("in", 3, [(41, 0, b"some key", (7).to_bytes(8), None)])])
 
     assert str(caught.value) == "step 'halve', topic 'in', partition 3, offset 41, key 'some key': ValueError: 7 is odd"
     assert isinstance(caught.value.__cause__, ValueError)
@@ -240,9 +239,8 @@ def test_only_the_branch_that_fails_is_cut_off() -> None:
 def test_dropped_records_are_counted() -> None:
     config = StreamsConfig(application_id="app", processing_exception_handler=LogAndContinue)
     task = task_of(halves(), config)
-    task.feed("in", 0, [(offset, 0, b"k", offset.to_bytes(8), None) for offset in range(5)])
 
-    task.process()
+    task.process_lanes([raw_lane("in", 0, [(offset, 0, b"k", offset.to_bytes(8), None) for offset in range(5)])])
 
     assert task.dropped_records == 2
     assert len(outputs(task)) == 3
@@ -251,10 +249,9 @@ def test_dropped_records_are_counted() -> None:
 def test_a_batch_goes_on_after_a_record_that_cannot_be_read() -> None:
     config = StreamsConfig(application_id="app", deserialization_exception_handler=LogAndContinue)
     task = task_of(halves(), config)
-    for partition in (0, 1):
-        task.feed("in", partition, [(0, 5, b"k", b"x", None), (1, 6, b"k", bytes(8), None), (2, 7, b"k", b"x", None)])
+    records = [(0, 5, b"k", b"x", None), (1, 6, b"k", bytes(8), None), (2, 7, b"k", b"x", None)]
 
-    task.process()
+    task.process_lanes([raw_lane("in", partition, records) for partition in (0, 1)])
 
     assert task.dropped_records == 4
     assert len(outputs(task)) == 2
@@ -400,9 +397,8 @@ def test_a_record_that_fails_in_two_branches_makes_two_letters() -> None:
     stream.map_values(lambda value: 1 // 0, name="two")
     config = StreamsConfig(application_id="app", processing_exception_handler=DeadLetter("dead"))
     task = task_of(builder.build(), config)
-    task.feed("in", 0, [(0, 0, b"k", b"1", None)])
 
-    task.process()
+    task.process_lanes([raw_lane("in", 0, [(0, 0, b"k", b"1", None)])])
 
     assert len(outputs(task)) == 2
     assert task.dropped_records == 2

@@ -1,4 +1,4 @@
-"""The Processor API: what a processor is given, and what it can do."""
+"""The Processor API: what a processor can do, and how it is made (`processors`), started and closed (`binding`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ from headrace import (
     serdes,
 )
 from headrace.testing import TopologyTestDriver
-from tests.task.tasks import feed, outputs, processing, task_of
+from tests.task.tasks import lane, outputs, processing, task_of
 
 
 def one_step(supplier: Callable[[], Any], *sinks: str) -> Topology:
@@ -210,9 +210,8 @@ def test_headers_stay_with_the_record_through_steps_of_the_dsl() -> None:
 def test_record_metadata_says_where_the_record_came_from() -> None:
     seen: list[RecordMetadata] = []
     task = task_of(one_step(processing(lambda context, record: seen.append(context.record_metadata))))
-    feed(task, "in", [(0, 1), (1, 2)], partition=3, first_offset=41)
 
-    task.process()
+    task.process_lanes([lane("in", [(0, 1), (1, 2)], partition=3, first_offset=41)])
 
     assert seen == [RecordMetadata("in", 3, 41), RecordMetadata("in", 3, 42)]
     assert seen[0].topic == "in"
@@ -293,7 +292,7 @@ def test_a_store_must_be_connected_to_be_used() -> None:
     with pytest.raises(
         TaskError,
         match=r"step 'step' is not connected to store 'seen' \(connected: mine\)\. "
-        r"Connect it with add_state_store\(builder, 'step'\) or by naming the store in process\(supplier, 'seen'\)",
+        r"Connect it with add_state_store\(builder, 'step'\) or process\(supplier, 'seen'\)",
     ):
         piped(topology, ("k", 1))
 
@@ -552,7 +551,7 @@ def test_all_processors_are_closed_though_one_fails_to() -> None:
 
 @pytest.mark.parametrize("made", [None, 5, "processor", Processor])
 def test_a_supplier_must_give_a_processor(made: Any) -> None:
-    with pytest.raises(TopologyError, match=r"^step 'step': the supplier must give a Processor, got "):
+    with pytest.raises(TopologyError, match=r"^step 'step': the supplier must return a Processor, got "):
         TopologyTestDriver(one_step(lambda: made))
 
 
@@ -575,8 +574,7 @@ def test_each_task_has_a_processor_of_its_own() -> None:
     topology = one_step(processing(lambda context, record: context.forward(record)))
 
     one, other = task_of(topology), task_of(topology, partition=1)
-    feed(one, "in", [(0, 1)])
-    one.process()
+    one.process_lanes([lane("in", [(0, 1)])])
 
     assert len(outputs(one)) == 1
     assert outputs(other) == []
@@ -584,7 +582,7 @@ def test_each_task_has_a_processor_of_its_own() -> None:
 
 def test_a_processor_is_not_a_supplier() -> None:
     with pytest.raises(
-        TopologyError, match=r"^processor 'step': expected a supplier, a function that makes a processor"
+        TopologyError, match=r"^processor 'step': expected a supplier, something to call for a processor"
     ):
         one_step(processing(lambda context, record: None)())  # type: ignore[arg-type]
 
