@@ -14,7 +14,7 @@ import pytest
 
 from headrace.brokers import LocalBroker
 from headrace.errors import TopicError
-from tests.brokers import writers
+from tests.brokers.local import writers
 
 # A forked process would share the connections of this one.
 processes = multiprocessing.get_context("spawn")
@@ -24,8 +24,8 @@ WRITERS, BATCHES, SIZE = 4, 25, 20
 
 def started_writer(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.brokers.writers", *arguments],
-        cwd=Path(__file__).parents[2],
+        [sys.executable, "-m", "tests.brokers.local.writers", *arguments],
+        cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -9,8 +9,8 @@ import pytest
 
 from headrace.brokers import LocalBroker
 from headrace.errors import StreamsError
-from tests.brokers import writers
-from tests.brokers.test_processes import check_file, processes, started_writer
+from tests.brokers.local import writers
+from tests.brokers.local.test_processes import check_file, processes, started_writer
 
 BATCHES, SIZE = 300, 20
 

@@ -23,7 +23,7 @@ from tests.kafka.naming import unique
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
-JAVA = Path(__file__).parents[1] / "brokers" / "java_murmur2.tsv"
+JAVA = Path(__file__).parents[1] / "java_murmur2.tsv"
 
 
 @pytest.fixture
