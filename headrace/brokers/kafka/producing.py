@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.brokers.broker import Produced
-from headrace.brokers.checking import parts, stored_headers
+from headrace.brokers.checking import complete_record, encode_headers
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.error_messages import NO_ANSWER, explained, no_answer
 from headrace.brokers.kafka.patience import Patience
@@ -29,9 +29,9 @@ def rows_of(topic: str, records: Iterable[Produced], connection: Connection) -> 
     largest = number(connection.settings, "message.max.bytes", _LARGEST)
     rows = []
     for record in records:
-        key, value, timestamp, headers = parts(topic, record, now)
+        key, value, timestamp, headers = complete_record(topic, record, now)
         if headers:
-            stored_headers(topic, headers)  # raises when they are none
+            encode_headers(topic, headers)  # raises when they are none
         if timestamp == 0:
             raise TopicError(
                 f"topic '{topic}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
