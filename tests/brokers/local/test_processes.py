@@ -143,7 +143,7 @@ def test_a_forked_process_is_told_to_connect_again(broker: LocalBroker) -> None:
         try:
             broker.produce("lines", [(None, b"from the child")])
         except TopicError as error:
-            status = 0 if "call connect() again in this process" in str(error) else 2
+            status = 0 if "Call connect() again in this process." in str(error) else 2
         finally:
             broker.close()
             os._exit(status)

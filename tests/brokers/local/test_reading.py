@@ -116,7 +116,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_an_error(lines: LocalBroker, again
             lines.create_topic("lines")
             lines.produce("lines", [(None, b"other")] * 10)
 
-        with pytest.raises(TopicError, match=r"topic 'lines' in '.*' was deleted while it was read"):
+        with pytest.raises(TopicError, match=r"topic 'lines' in '.*' was deleted while it was being read"):
             next(pages)
 
 
