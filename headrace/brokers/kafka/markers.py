@@ -13,9 +13,9 @@ import msgspec
 
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
+from headrace.brokers.kafka.batch_producer import STEP, transaction_ms
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.ranges import RangeReader
-from headrace.brokers.kafka.transactions import STEP, transaction_ms
 from headrace.errors import StreamsError
 from headrace.raw_records import RawRecord
 

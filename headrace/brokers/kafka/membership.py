@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from headrace.brokers.kafka.batch_producer import STEP
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.error_messages import explained_in_batch
 from headrace.brokers.kafka.patience import Patience
 from headrace.brokers.kafka.settings import number
-from headrace.brokers.kafka.transactions import STEP
 from headrace.errors import HeadraceError
 
 _SESSION_MS = 45_000

@@ -20,12 +20,12 @@ from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import is_whole
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
+from headrace.brokers.kafka.batch_producer import STEP, Transactions, superseded
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.error_messages import explained, not_allowed
 from headrace.brokers.kafka.markers import Marker, Markers, commits_topic
 from headrace.brokers.kafka.membership import join, leave_soon
 from headrace.brokers.kafka.task_transactions import KafkaPermit
-from headrace.brokers.kafka.transactions import STEP, Transactions, superseded
 from headrace.brokers.runs import NO_BATCH, Run
 from headrace.brokers.writing import PartitionRecords
 from headrace.errors import StreamsError, TopicError, UnavailableError

@@ -16,9 +16,9 @@ from uuid import uuid4
 import msgspec
 from confluent_kafka import TopicPartition
 
+from headrace.brokers.kafka.batch_producer import Transactions
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.markers import PARTITIONS, TaskMarker, commits_topic, task_key
-from headrace.brokers.kafka.transactions import Transactions
 from headrace.brokers.runs import Run
 from headrace.raw_records import RecordToWrite
 

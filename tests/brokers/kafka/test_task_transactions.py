@@ -9,11 +9,11 @@ from multiprocessing.synchronize import Event
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from headrace.brokers.kafka import transactions
+from headrace.brokers.kafka import batch_producer
+from headrace.brokers.kafka.batch_producer import Transactions
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.patience import answered
 from headrace.brokers.kafka.task_transactions import KafkaPermit, TaskWriting
-from headrace.brokers.kafka.transactions import Transactions
 from headrace.brokers.runs import Run
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
@@ -296,7 +296,7 @@ def test_a_client_that_does_not_come_back_is_given_up(
     permit = broker.permit(broker.begin_run(app, "x"))
     write(broker, permit, 0, out, a=b"0")
     released = threading.Event()
-    monkeypatch.setattr(transactions, "answered", lambda call, seconds: answered(released.wait, 0.1))
+    monkeypatch.setattr(batch_producer, "answered", lambda call, seconds: answered(released.wait, 0.1))
 
     with pytest.raises(UnavailableError, match="cannot commit the offsets: no answer from localhost:"):
         write(broker, permit, 1, out, a=b"1")
