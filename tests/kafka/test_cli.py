@@ -161,7 +161,7 @@ def test_who_may_not_see_a_topic_is_told_what_it_takes(
 
     errors = headrace(*command, name, "-b", secured.address).errors
 
-    assert f"user 'ann' is not allowed to. It takes an ACL that allows {needed} on topic '{name}'" in errors
+    assert f"user 'ann' is not allowed to. This needs an ACL that allows {needed} on topic '{name}'" in errors
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_who_may_not_see_a_topic_is_told_what_it_takes(
         ("security.protocol", "--kafka-config: 'client.properties', line 1: expected NAME=VALUE"),
         (
             "group.id=g",
-            "Kafka setting 'group.id' cannot be given: the group is the application's",
+            "Kafka setting 'group.id' cannot be set: the group belongs to the application",
         ),
         ("sasl.jaas.config=x", "Instead: sasl.username and sasl.password"),
     ],

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 from confluent_kafka import TopicPartition
 
-from headrace.brokers.kafka.batch_ends import Planner
+from headrace.brokers.kafka.batch_ends import BatchPlanner
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
 from headrace.dev.kafka_broker import DevBroker
@@ -68,10 +68,10 @@ def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], l
     result = Batches([], [])
     reached = 0
     while True:
-        with patch.object(Planner, "_plan", counting(result.requests)):
+        with patch.object(BatchPlanner, "_plan", counting(result.requests)):
             ends = broker.plan_batch(at, limit)
-            if broker._planner._foreseen is not None:
-                broker._planner._foreseen[1].result()
+            if broker._planner._planned_ahead is not None:
+                broker._planner._planned_ahead[1].result()
         taken: list[int] = []
         left: list[int] = []
         for topic, places in at.items():
@@ -94,10 +94,10 @@ def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], l
 
 def counting(requests: list[int]) -> Callable[..., Ends]:
     """Return what plans a batch, now or ahead, and takes down how often it asked the broker."""
-    plan, ask = Planner._plan, Planner._ask
+    plan, ask = BatchPlanner._plan, BatchPlanner._ask
 
-    def counted(planner: Planner, *given: Any) -> Any:
-        with patch.object(Planner, "_ask", autospec=True, side_effect=ask) as asked:
+    def counted(planner: BatchPlanner, *given: Any) -> Any:
+        with patch.object(BatchPlanner, "_ask", autospec=True, side_effect=ask) as asked:
             ends = plan(planner, *given)
         requests.append(asked.call_count)
         return ends
@@ -217,8 +217,8 @@ def test_batches_get_on_and_end_at_one_time(broker: KafkaBroker, parts: list[lis
 def test_what_came_while_a_batch_ran_is_in_the_next_one_although_that_was_planned_ahead(broker: KafkaBroker) -> None:
     topic = filled(broker, [1, 2, 3, 4])
     first = broker.plan_batch({topic: {0: 0}}, 3)
-    assert broker._planner._foreseen is not None
-    broker._planner._foreseen[1].result()  # which has seen one record more
+    assert broker._planner._planned_ahead is not None
+    broker._planner._planned_ahead[1].result()  # which has seen one record more
     broker.produce(topic, [(None, b"", time) for time in (5, 6)])
 
     assert first == {topic: {0: 3}}
@@ -227,11 +227,11 @@ def test_what_came_while_a_batch_ran_is_in_the_next_one_although_that_was_planne
 
 def test_a_plan_ahead_that_failed_is_made_again(broker: KafkaBroker) -> None:
     topic = filled(broker, [1, 2, 3, 4, 5, 6, 7])
-    with patch.object(Planner, "_plan", side_effect=[{(topic, 0): 3}, UnavailableError("away")]):
+    with patch.object(BatchPlanner, "_plan", side_effect=[{(topic, 0): 3}, UnavailableError("away")]):
         broker._planner._last = {(topic, 0): 3}
         first = broker.plan_batch({topic: {0: 0}}, 3)
-        assert broker._planner._foreseen is not None
-        broker._planner._foreseen[1].exception()
+        assert broker._planner._planned_ahead is not None
+        broker._planner._planned_ahead[1].exception()
 
     assert broker.plan_batch(first, 3) == {topic: {0: 6}}
 
@@ -254,9 +254,12 @@ def test_planning_goes_on_in_the_middle_of_what_there_is(kafka: DevBroker, broke
     times = [spread(30_000, BEGIN, BEGIN + 100 * HOUR), spread(10_000, BEGIN, BEGIN + 100 * HOUR)]
     topic = filled(broker, *times)
     half = broker.plan_batch({topic: {0: 0, 1: 0}}, 20_000)
-    ask = Planner._ask
+    ask = BatchPlanner._ask
 
-    with KafkaBroker(kafka.address) as fresh, patch.object(Planner, "_ask", autospec=True, side_effect=ask) as asked:
+    with (
+        KafkaBroker(kafka.address) as fresh,
+        patch.object(BatchPlanner, "_ask", autospec=True, side_effect=ask) as asked,
+    ):
         ends = fresh.plan_batch(half, 1_000)[topic]
 
     assert 500 < sum(ends.values()) - sum(half[topic].values()) <= 1_000

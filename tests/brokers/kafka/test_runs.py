@@ -14,7 +14,7 @@ from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.markers import Marker
-from headrace.brokers.kafka.runs import Runs, Session
+from headrace.brokers.kafka.runs import OpenRun, Runs
 from headrace.brokers.kafka.topics import create_topic
 from headrace.brokers.runs import Run
 from headrace.brokers.writing import PartitionRecords
@@ -67,11 +67,11 @@ def committed(kafka: DevBroker, group: str, topic: str) -> list[int]:
         consumer.close()
 
 
-def in_the_middle(patch: pytest.MonkeyPatch, step: Callable[[Session], object]) -> None:
+def in_the_middle(patch: pytest.MonkeyPatch, step: Callable[[OpenRun], object]) -> None:
     """Do something when the records of a batch have been written, and its marker has not."""
     mark = Runs._mark
 
-    def first(runs: Runs, session: Session, marker: Marker) -> None:
+    def first(runs: Runs, session: OpenRun, marker: Marker) -> None:
         patch.setattr(Runs, "_mark", mark)
         session.producer.flush()
         step(session)
@@ -253,7 +253,7 @@ def test_a_batch_may_be_larger_than_the_queue_of_the_client(
     )
     with KafkaBroker(kafka.address) as broker:
         run = broker.begin_run(app, "")
-        broker._runs._sessions[app].producer._patience._begin -= 3600  # as if the last batch was long ago
+        broker._runs._open_runs[app].producer._patience._begin -= 3600  # as if the last batch was long ago
 
         numbers = [b"%d" % number for number in range(20_000)]
 
@@ -363,8 +363,8 @@ def test_a_batch_that_takes_too_long_is_not_taken_for_one_of_an_older_run(
 
     assert not isinstance(raised.value, SupersededError)
     assert str(raised.value) == (
-        f"application '{app}': the broker has taken back a batch, for it was not written within 3000 ms. The setting "
-        "transaction.timeout.ms says how long it may take"
+        f"application '{app}': the broker aborted a batch because it was not written within 3000 ms. To allow "
+        "more time, set transaction.timeout.ms."
     )
     assert broker.write_batch(broker.begin_run(app, "x"), 0, [row(out, b"in time")], {}) is True
     assert values(broker, out) == [b"in time"]
@@ -406,7 +406,8 @@ def test_the_timestamp_zero_is_refused_rather_than_changed(
         broker.write_batch(run, 0, [row(out, b"v", times=MANY), (out, None, [(b"k", b"v", 0, None)])], {})
 
     assert str(raised.value) == (
-        f"topic '{out}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
+        f"topic '{out}': records with the timestamp 0 cannot be written, because Kafka's client library "
+        "takes 0 for 'now'"
     )
     assert broker.last_batch(app) == ("x", -1)
     if exactly_once:
@@ -416,7 +417,9 @@ def test_the_timestamp_zero_is_refused_rather_than_changed(
 def test_a_topic_or_a_partition_that_is_not_there_is_told(broker: KafkaBroker, app: str, out: str) -> None:
     with pytest.raises(TopicError, match="there is no topic 'nope' at localhost:"):
         broker.write_batch(broker.begin_run(app, "x"), 0, [row(out, b"v"), row("nope", b"v")], {})
-    with pytest.raises(TopicError, match=f"cannot write to topic '{out}' at localhost:.*: there is no such partition"):
+    with pytest.raises(
+        TopicError, match=f"cannot write to topic '{out}' at localhost:.*: the partition does not exist"
+    ):
         broker.write_batch(broker.begin_run(app, "x"), 0, [row(out, b"v"), row(out, b"v", 7)], {})
     assert values(broker, out) == []
 
@@ -430,13 +433,13 @@ def test_a_run_is_over_after_a_batch_that_failed(broker: KafkaBroker, app: str, 
         broker.write_batch(run, 0, [row(out, b"v")], {})
 
     assert not isinstance(raised.value, SupersededError)
-    assert str(raised.value) == f"run 1 of application '{app}' is over: a batch of it failed"
+    assert str(raised.value) == f"run 1 of application '{app}' has ended because a batch failed"
 
 
 def test_a_batch_that_is_interrupted_leaves_nothing(
     broker: KafkaBroker, app: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(session: Session) -> None:
+    def interrupt(session: OpenRun) -> None:
         raise KeyboardInterrupt
 
     run = broker.begin_run(app, "x")

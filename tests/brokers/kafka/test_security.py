@@ -82,17 +82,21 @@ def test_a_certificate_of_somebody_else_is_not_trusted(secured: SecuredBroker, t
 @pytest.mark.parametrize(
     ("allowed", "call", "message"),
     [
-        ([], lambda b, t: b.records(t), "cannot find topic '{t}' at {a}: {u}. It takes an ACL that allows Read"),
-        ([], lambda b, t: b.produce(t, []), "cannot find topic '{t}' at {a}: {u}. It takes an ACL that allows Write"),
-        ([], lambda b, t: b.delete_topic(t), "cannot find topic '{t}' at {a}: {u}. It takes an ACL that allows Delete"),
+        ([], lambda b, t: b.records(t), "cannot find topic '{t}' at {a}: {u}. This needs an ACL that allows Read"),
+        ([], lambda b, t: b.produce(t, []), "cannot find topic '{t}' at {a}: {u}. This needs an ACL that allows Write"),
+        (
+            [],
+            lambda b, t: b.delete_topic(t),
+            "cannot find topic '{t}' at {a}: {u}. This needs an ACL that allows Delete",
+        ),
         (
             [],
             lambda b, t: b.end_offsets(t),
-            "cannot find topic '{t}' at {a}: {u}. It takes an ACL that allows Describe",
+            "cannot find topic '{t}' at {a}: {u}. This needs an ACL that allows Describe",
         ),
-        (["DESCRIBE"], lambda b, t: list(b.records(t)), "cannot read topic '{t}' at {a}: {u}. It .* allows Read"),
-        (["READ"], lambda b, t: b.produce(t, [(b"k", b"v")]), "cannot write to topic '{t}' at {a}: {u}. It .* Write"),
-        (["READ"], lambda b, t: b.delete_topic(t), "cannot delete topic '{t}' at {a}: {u}. It .* allows Delete"),
+        (["DESCRIBE"], lambda b, t: list(b.records(t)), "cannot read topic '{t}' at {a}: {u}. This .* allows Read"),
+        (["READ"], lambda b, t: b.produce(t, [(b"k", b"v")]), "cannot write to topic '{t}' at {a}: {u}. This .* Write"),
+        (["READ"], lambda b, t: b.delete_topic(t), "cannot delete topic '{t}' at {a}: {u}. This .* allows Delete"),
     ],
     ids=["read", "write", "delete", "ends", "only describe", "write, only read", "delete, only read"],
 )

@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
 from headrace.brokers.kafka import batch_producer
-from headrace.brokers.kafka.batch_producer import Transactions
+from headrace.brokers.kafka.batch_producer import BatchProducer
 from headrace.brokers.kafka.broker import KafkaBroker
-from headrace.brokers.kafka.patience import answered
-from headrace.brokers.kafka.task_transactions import KafkaPermit, TaskWriting
+from headrace.brokers.kafka.patience import returns_in_time
+from headrace.brokers.kafka.task_transactions import KafkaPermit, KafkaTaskTransaction
 from headrace.brokers.runs import Run
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
@@ -72,7 +72,7 @@ def test_nothing_of_a_batch_with_a_timestamp_of_0_is_written(
     permit = broker.permit(broker.begin_run(app, "x", exactly_once=exactly_once))
 
     with (
-        pytest.raises(TopicError, match="takes the timestamp 0 for 'now'"),
+        pytest.raises(TopicError, match="records with the timestamp 0 cannot be written"),
         broker.begin_task_transaction(permit, 0) as writing,
     ):
         writing.send("a", out, 0, [(b"k", b"good", 5, None), (b"k", b"bad", 0, None)])
@@ -83,12 +83,12 @@ def test_nothing_of_a_batch_with_a_timestamp_of_0_is_written(
 def test_a_process_keeps_its_producer_open(broker: KafkaBroker, app: str, out: str) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
     write(broker, permit, 0, out, a=b"0")
-    first = broker._tasks._idle[permit.run]
+    first = broker._task_producers._idle[permit.run]
 
     write(broker, permit, 1, out, a=b"1")
 
     assert len(first) == 1
-    assert broker._tasks._idle[permit.run] == first
+    assert broker._task_producers._idle[permit.run] == first
 
 
 def test_a_permit_goes_to_other_processes(kafka: DevBroker, broker: KafkaBroker, app: str, out: str) -> None:
@@ -189,7 +189,7 @@ def test_a_run_that_begins_in_the_middle_of_a_transaction_takes_it_back(
     assert values(broker, out) == [b"newer"]
 
 
-def flushed_and_then(writing: TaskWriting, elsewhere: KafkaBroker, app: str) -> Run:
+def flushed_and_then(writing: KafkaTaskTransaction, elsewhere: KafkaBroker, app: str) -> Run:
     """Begin another run when a transaction is with the broker."""
     assert writing._producer is not None
     writing._producer.flush()
@@ -201,15 +201,15 @@ def test_what_the_broker_has_let_through_is_waited_for(
 ) -> None:
     """A task's commit, and the next run that begins: the one that comes first wins, and both see it the same way."""
     older = broker.permit(broker.begin_run(app, "x"))
-    commit = Transactions.commit
+    commit = BatchProducer.commit
     began: list[Run] = []
 
-    def late(producer: Transactions) -> None:
+    def late(producer: BatchProducer) -> None:
         if producer.id is not None and producer.id != app and not began:
             began.append(elsewhere.begin_run(app, "x"))  # its offsets are in, it only has to say so
         commit(producer)
 
-    monkeypatch.setattr(Transactions, "commit", late)
+    monkeypatch.setattr(BatchProducer, "commit", late)
 
     with pytest.raises(SupersededError):
         write(broker, older, 0, out, a=b"older")
@@ -258,7 +258,7 @@ def test_a_run_that_the_broker_has_not_heard_of_can_be_begun_again(
         silent._runs.end(app)  # as if asleep
         wait_until(lambda: not has_member(kafka.address, app), "the member is still there")
 
-    with pytest.raises(UnavailableError, match="has not heard of it for longer than its session may be silent"):
+    with pytest.raises(UnavailableError, match=r"has not heard from it for longer than session\.timeout\.ms"):
         write(broker, permit, 0, out, a=b"0")
 
     assert write(broker, broker.permit(broker.begin_run(app, "x")), 0, out, a=b"0") == 1
@@ -296,7 +296,7 @@ def test_a_client_that_does_not_come_back_is_given_up(
     permit = broker.permit(broker.begin_run(app, "x"))
     write(broker, permit, 0, out, a=b"0")
     released = threading.Event()
-    monkeypatch.setattr(batch_producer, "answered", lambda call, seconds: answered(released.wait, 0.1))
+    monkeypatch.setattr(batch_producer, "returns_in_time", lambda call, seconds: returns_in_time(released.wait, 0.1))
 
     with pytest.raises(UnavailableError, match="cannot commit the offsets: no answer from localhost:"):
         write(broker, permit, 1, out, a=b"1")

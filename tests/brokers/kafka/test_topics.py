@@ -13,7 +13,7 @@ from headrace.brokers import Broker, TopicInfo, connect
 from headrace.brokers.kafka import KafkaBroker
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.error_messages import explained
+from headrace.brokers.kafka.error_messages import readable_error
 from headrace.brokers.kafka.topics import create_topic, end_offsets, find_topic
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TopicError, UnavailableError
@@ -164,7 +164,7 @@ def test_a_forked_process_is_told_to_open_its_own(broker: Broker) -> None:
     assert os.waitpid(child, 0) == (child, 0)
 
     with os.fdopen(reading, "rb") as said:
-        assert said.read().endswith(b"was opened by another process: connect in this one")
+        assert said.read().endswith(b"was opened by another process. Call connect() in this one.")
 
 
 def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, broker: KafkaBroker) -> None:
@@ -197,7 +197,7 @@ def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, b
 
 @pytest.mark.parametrize("code", [KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_ENOUGH_REPLICAS])
 def test_a_cluster_that_is_not_ready_is_waited_for(code: int) -> None:
-    error = explained(KafkaError(code), Connection("localhost:1"), "write a batch")
+    error = readable_error(KafkaError(code), Connection("localhost:1"), "write a batch")
 
     assert isinstance(error, UnavailableError)
-    assert "cannot write a batch at localhost:1: it is not ready for that (Broker: " in str(error)
+    assert "cannot write a batch at localhost:1: the cluster is not ready (Broker: " in str(error)
