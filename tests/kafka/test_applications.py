@@ -1,4 +1,4 @@
-"""Applications on a real broker."""
+"""`headrace/application` and `headrace/spark`: applications on a real broker."""
 
 import os
 import re

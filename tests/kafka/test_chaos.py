@@ -1,4 +1,4 @@
-"""A short round of `make chaos BROKER=kafka`."""
+"""`tools/chaos.py`: a short round of `make chaos BROKER=kafka`."""
 
 from pathlib import Path
 

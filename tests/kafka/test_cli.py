@@ -1,4 +1,4 @@
-"""The commands on a Kafka cluster."""
+"""`headrace/cli`: the commands on a Kafka cluster."""
 
 import json
 import signal

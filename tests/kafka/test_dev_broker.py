@@ -1,4 +1,4 @@
-"""`DevBroker` and `headrace dev broker`: a broker that starts, keeps what it has, and ends."""
+"""`headrace/dev`: `DevBroker` and `headrace dev broker` start, keep their topics, and end."""
 
 import errno
 import os

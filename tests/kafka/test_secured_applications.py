@@ -1,4 +1,4 @@
-"""Applications on a broker that asks who one is."""
+"""`headrace/application`: applications on a broker with TLS, logins and ACLs."""
 
 from pathlib import Path
 from typing import Any

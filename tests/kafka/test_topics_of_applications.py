@@ -1,4 +1,4 @@
-"""Which topics applications on Kafka read and write, and from where on."""
+"""`headrace/spark/reader.py` and `launch.py`: which topics applications on Kafka use, and where they begin."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Where batches of Kafka's topics end: at one time in all partitions, when more is waiting than a batch may hold."""
+"""`batch_ends` and `record_times`: a batch that cannot hold all waiting records ends at one time in all partitions."""
 
 import random
 import threading
@@ -31,7 +31,7 @@ def lines(broker: KafkaBroker) -> str:
 
 
 def filled(broker: KafkaBroker, *partitions: Sequence[int]) -> str:
-    """Make a topic whose partitions have records of these times."""
+    """Create a topic whose partitions have records with these timestamps."""
     topic = broker.create_topic(unique("times"), len(partitions)).name
     for number, times in enumerate(partitions):
         broker.produce(topic, [(None, b"", time) for time in times], number)
@@ -39,7 +39,7 @@ def filled(broker: KafkaBroker, *partitions: Sequence[int]) -> str:
 
 
 def spread(count: int, begin: int, end: int) -> list[int]:
-    """Return so many times within a while, in their order."""
+    """Return this many times between two times, in order."""
     rng = random.Random(count)
     return sorted(rng.randrange(begin, end) for _ in range(count))
 
@@ -52,15 +52,15 @@ def delete_before(kafka: DevBroker, topic: str, partition: int, offset: int) -> 
 
 @dataclass(frozen=True)
 class Batches:
-    """What came of planning until the end."""
+    """The sizes of all batches that were planned."""
 
     sizes: list[int]
     requests: list[int]
-    """How often the broker was asked for each of them."""
+    """How many requests each batch took."""
 
 
 def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], limit: int) -> Batches:
-    """Plan batch after batch until the end; see that each gets on, and that no record comes before an earlier batch.
+    """Plan batches until the end. Check that each one advances, and that no record belongs to an earlier batch.
 
     The times of a partition's records only grow, or count as what they would be if they did.
     """
@@ -93,7 +93,7 @@ def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], l
 
 
 def counting(requests: list[int]) -> Callable[..., Ends]:
-    """Return what plans a batch, now or ahead, and takes down how often it asked the broker."""
+    """Return a `_plan` that counts its requests."""
     plan, ask = BatchPlanner._plan, BatchPlanner._ask
 
     def counted(planner: BatchPlanner, *given: Any) -> Any:
@@ -169,7 +169,7 @@ def test_partitions_of_uneven_rates_are_cut_at_one_time(broker: KafkaBroker) -> 
     found = planned(broker, times, 4_000)
 
     assert sum(found.sizes) == 40_303
-    assert len(found.sizes) < 20  # they are rather full
+    assert len(found.sizes) < 20  # batches are not too small
     assert found.requests[0] < 10
     assert sum(found.requests) / len(found.requests) < 5
 
@@ -218,7 +218,7 @@ def test_what_came_while_a_batch_ran_is_in_the_next_one_although_that_was_planne
     topic = filled(broker, [1, 2, 3, 4])
     first = broker.plan_batch({topic: {0: 0}}, 3)
     assert broker._planner._planned_ahead is not None
-    broker._planner._planned_ahead[1].result()  # which has seen one record more
+    broker._planner._planned_ahead[1].result()  # it has seen one more record
     broker.produce(topic, [(None, b"", time) for time in (5, 6)])
 
     assert first == {topic: {0: 3}}
@@ -282,7 +282,7 @@ def test_applications_may_plan_over_one_connection(broker: KafkaBroker) -> None:
 
 
 def test_old_records_of_transactions_get_on(kafka: DevBroker, broker: KafkaBroker) -> None:
-    # To Kafka the end of a transaction is a record of the time at which it was committed.
+    # Kafka counts the end of a transaction as a record with the time of the commit.
     topic = broker.create_topic(unique("old"), 2).name
     transactions = transactional(kafka.address, unique("test"))
     for begin in range(BEGIN, BEGIN + 500, 50):
@@ -304,7 +304,7 @@ def test_old_records_of_transactions_get_on(kafka: DevBroker, broker: KafkaBroke
 def test_old_records_behind_transactions_that_ended_one_after_the_other_are_cut_at_one_time(
     kafka: DevBroker, broker: KafkaBroker
 ) -> None:
-    # Kafka finds every time before now where these transactions end: in one partition some milliseconds later.
+    # Kafka finds every earlier time at the end of these transactions, in one partition some milliseconds later.
     topic = broker.create_topic(unique("old"), 2).name
     transactions = transactional(kafka.address, unique("test"))
     for number in (0, 1):
@@ -353,7 +353,7 @@ def test_old_records_of_transactions_are_cut_at_one_time(kafka: DevBroker, broke
         ends = broker.plan_batch(at, 1_000)
         taken = [row[1] for number in end for row in rows[number] if at[topic][number] <= row[0] < ends[topic][number]]
         left = [row[1] for number in end for row in rows[number] if row[0] >= ends[topic][number]]
-        # Where records were aborted nobody knows the time: that is then about the same.
+        # Aborted records have no time, so the ends are only about the same.
         assert max(taken, default=0) <= min(left, default=BEGIN + HOUR) + (HOUR // 4 if aborts else 0)
         assert ends != at
         assert len(taken) <= 1_000

@@ -1,4 +1,4 @@
-"""The address and the settings of Kafka's clients, checked before anything is connected."""
+"""`connection` and `settings`: addresses and settings are checked before a connection is made."""
 
 import logging
 import pickle

@@ -1,4 +1,4 @@
-"""Records on Kafka: what is produced is what is read, in the right partition, and no more than what is committed."""
+"""`producing` and `consuming`: readers get what was produced, from the right partition, and only what is committed."""
 
 import signal
 import threading
@@ -28,7 +28,7 @@ JAVA = Path(__file__).parents[1] / "java_murmur2.tsv"
 
 @pytest.fixture
 def lines(broker: Broker) -> str:
-    """Make a topic of one partition."""
+    """Create a topic with one partition."""
     return broker.create_topic(unique("lines")).name
 
 
@@ -38,7 +38,7 @@ def values(broker: Broker, topic: str, **options: Any) -> list[bytes | None]:
 
 @contextmanager
 def meanwhile(step: Callable[[], object]) -> Iterator[None]:
-    """Run a call in a thread."""
+    """Make a call in a thread."""
     thread = threading.Thread(target=step)
     thread.start()
     try:
@@ -139,12 +139,12 @@ def test_a_record_that_the_broker_refuses_is_told_with_what_was_written(broker: 
     assert f"cannot write to topic '{table}' at localhost:" in str(raised.value)
     assert "Every record of a compacted topic needs a key" in str(raised.value)
     assert str(raised.value).endswith("(0 of 2 records are known to be written)")
-    assert broker.produce(table, [(b"k", b"v")]) == 1  # and it goes on
+    assert broker.produce(table, [(b"k", b"v")]) == 1  # and the broker can still be used
 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Have SIGINT raise KeyboardInterrupt; a process in the background may ignore it."""
+    """Make SIGINT raise KeyboardInterrupt. A process in the background may ignore SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -397,7 +397,7 @@ def test_an_open_transaction_is_not_waited_for(broker: Broker, lines: str, trans
     assert values(broker, lines) == [b"before"]
     assert values(broker, lines, read_committed=False) == [b"before", b"open", b"after"]
     transactions.commit_transaction(30)
-    following = broker.records(lines, until_end=False)  # that it is committed shows a moment later
+    following = broker.records(lines, until_end=False)  # a commit shows a moment later
     assert [record.value for record in islice(following, 3)] == [b"before", b"open", b"after"]
 
 
@@ -407,7 +407,7 @@ def test_compaction_and_transactions_leave_gaps_at_the_end(
     topic = unique("table")
     settings = {"min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
     create_topic(Admin(Connection(kafka.address)), TopicInfo(topic, 1, compact=True), settings=settings)
-    # A second later is a new segment, and only those before it are cleaned.
+    # A second later a new segment begins, and only earlier segments are cleaned.
     broker.produce(topic, [(b"a", b"%d" % number, 1000) for number in range(4)])
     transactions.begin_transaction()
     transactions.produce(topic, b"gone", b"a", 0)

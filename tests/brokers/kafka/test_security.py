@@ -1,4 +1,7 @@
-"""TLS, logins and ACLs: who is let in gets in, who is not is told why, and no message shows a secret."""
+"""`error_messages` and `settings`, on a broker with TLS, logins and ACLs.
+
+A client with access gets in, one without is told why, and no message shows a secret.
+"""
 
 import logging
 from collections.abc import Callable
@@ -21,7 +24,7 @@ Open = Callable[..., Broker]
 
 @pytest.fixture
 def lines(secured: SecuredBroker) -> str:
-    """Make a topic of one record, as somebody who may."""
+    """Create a topic with one record, as a user who may."""
     with connect(secured.address, **secured.settings("admin")) as broker:
         name = broker.create_topic(unique("lines")).name
         broker.produce(name, [(b"k", b"v", 1)])

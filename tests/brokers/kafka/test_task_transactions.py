@@ -1,4 +1,4 @@
-"""What tasks write where they run: in transactions of their own, once, and only for the latest run."""
+"""`task_transactions` and `batch_producer`: tasks write in place, once, and only for the latest run."""
 
 import multiprocessing
 import pickle
@@ -30,7 +30,7 @@ def out(broker: KafkaBroker) -> str:
 
 
 def write(broker: KafkaBroker, permit: KafkaPermit, batch: int, topic: str, **by_task: bytes) -> int:
-    """Have tasks write a record each, in one transaction; return how many were written."""
+    """Let each task write a record, all in one transaction. Return how many were written."""
     with broker.begin_task_transaction(permit, batch) as writing:
         written = [writing.send(task, topic, 0, [(b"k", value, 5, None)]) for task, value in by_task.items()]
         writing.commit()
@@ -38,7 +38,7 @@ def write(broker: KafkaBroker, permit: KafkaPermit, batch: int, topic: str, **by
 
 
 def values(broker: KafkaBroker, topic: str) -> list[bytes | None]:
-    """Return what is committed, when nothing is open any more."""
+    """Return the committed values once no transaction is open."""
     settled(broker, topic)
     return [record.value for record in broker.records(topic)]
 
@@ -107,9 +107,9 @@ def test_a_task_that_has_written_its_part_of_a_batch_does_not_write_it_again(
     permit = broker.permit(run)
     write(broker, permit, 0, out, a=b"a0", b=b"b0")
     broker.write_batch(run, 0, [], {})
-    write(broker, permit, 1, out, a=b"a1")  # and then the application died, so that b did not
+    write(broker, permit, 1, out, a=b"a1")  # then the application died, before b wrote
 
-    elsewhere.begin_run(app, "x")  # and died, too
+    elsewhere.begin_run(app, "x")  # this run died, too
     again = elsewhere.begin_run(app, "x")
     permit = elsewhere.permit(again)
 
@@ -190,7 +190,7 @@ def test_a_run_that_begins_in_the_middle_of_a_transaction_takes_it_back(
 
 
 def flushed_and_then(writing: KafkaTaskTransaction, elsewhere: KafkaBroker, app: str) -> Run:
-    """Begin another run when a transaction is with the broker."""
+    """Begin another run while a transaction is open at the broker."""
     assert writing._producer is not None
     writing._producer.flush()
     return elsewhere.begin_run(app, "x")
@@ -199,14 +199,14 @@ def flushed_and_then(writing: KafkaTaskTransaction, elsewhere: KafkaBroker, app:
 def test_what_the_broker_has_let_through_is_waited_for(
     broker: KafkaBroker, elsewhere: KafkaBroker, app: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task's commit, and the next run that begins: the one that comes first wins, and both see it the same way."""
+    """A task commits while the next run begins. The first one wins, and both agree on which that was."""
     older = broker.permit(broker.begin_run(app, "x"))
     commit = BatchProducer.commit
     began: list[Run] = []
 
     def late(producer: BatchProducer) -> None:
         if producer.id is not None and producer.id != app and not began:
-            began.append(elsewhere.begin_run(app, "x"))  # its offsets are in, it only has to say so
+            began.append(elsewhere.begin_run(app, "x"))  # its offsets are written, only the commit is missing
         commit(producer)
 
     monkeypatch.setattr(BatchProducer, "commit", late)
@@ -220,7 +220,7 @@ def test_what_the_broker_has_let_through_is_waited_for(
 
 
 def leave_open(address: str, permit: KafkaPermit, topic: str, written: Event) -> None:
-    """Be a worker that is killed in the middle of its transaction."""
+    """Simulate a worker that is killed in the middle of its transaction."""
     with KafkaBroker(address) as broker, broker.begin_task_transaction(permit, 0) as writing:
         writing.send("a", topic, 0, [(b"k", b"open", 5, None)] * 1_000)
         assert writing._producer is not None
@@ -245,7 +245,7 @@ def test_what_a_killed_worker_left_open_is_taken_back_by_the_next_run(
 
     again = broker.permit(broker.begin_run(app, "x"))
 
-    assert settled(broker, out)[0] > end  # that it was aborted is written down behind it
+    assert settled(broker, out)[0] > end  # the marker of the abort follows
     assert write(broker, again, 0, out, a=b"0") == 1
     assert values(broker, out) == [b"0"]
 
@@ -314,4 +314,4 @@ def test_without_transactions_records_are_there_at_once(broker: KafkaBroker, app
     assert write(broker, permit, 0, out, a=b"0") == 1
 
     assert [record.value for record in broker.records(out)] == [b"0"]
-    assert [offset for offset in broker.end_offsets(out).values() if offset] == [1]  # and no end of a transaction
+    assert [offset for offset in broker.end_offsets(out).values() if offset] == [1]  # no marker of a transaction

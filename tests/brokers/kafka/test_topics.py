@@ -1,4 +1,4 @@
-"""Topics on Kafka: create, list, describe, delete."""
+"""`topics`, `admin`, `patience` and `error_messages`: topics are created, listed, described and deleted."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +60,7 @@ def test_topics_are_listed_by_name_without_those_of_kafka(broker: Broker) -> Non
     names = [unique(letter) for letter in "bca"]
     for name in names:
         broker.create_topic(name)
-    broker.produce(names[0], [(None, b"")])  # makes the topic of transactions
+    broker.produce(names[0], [(None, b"")])  # creates the topic of transactions
 
     listed = list(broker.topics())
 
@@ -135,7 +135,7 @@ def test_an_unknown_topic_is_an_error_that_names_some(broker: Broker, call: Any,
 
     with pytest.raises(TopicError, match=rf"there is no topic '{name}' at localhost:\d+ \(topics: \S+"):
         call(broker, name)
-    assert "nope" not in broker.topics()  # to ask for a topic does not make it
+    assert "nope" not in broker.topics()  # asking for a topic does not create it
 
 
 def test_a_closed_broker_says_so(kafka: DevBroker) -> None:
@@ -168,7 +168,7 @@ def test_a_forked_process_is_told_to_open_its_own(broker: Broker) -> None:
 
 
 def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, broker: KafkaBroker) -> None:
-    """Kafka's client then answers with an offset of no partition, and without an error."""
+    """Kafka's client then answers without an error, with an offset that is not valid."""
     name = unique("lines")
     broker.create_topic(name)
     broker.produce(name, [(None, b"")] * 3)
@@ -181,14 +181,14 @@ def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, b
             asked.set()
 
     with ThreadPoolExecutor(4) as pool:
-        asking = [pool.submit(ask) for _ in range(4)]  # so that there is a question at any time
+        asking = [pool.submit(ask) for _ in range(4)]  # so that a request is always open
         try:
             assert asked.wait(30)
             kafka.kill()
             errors = [one.exception(60) for one in asking]
         finally:
             stop.set()
-            kafka.start()  # other tests need it, too
+            kafka.start()  # other tests need the broker
 
     assert answers == {3}
     assert {type(error) for error in errors} == {UnavailableError}

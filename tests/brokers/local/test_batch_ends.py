@@ -25,7 +25,7 @@ def module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBro
 
 
 def filled(broker: LocalBroker, topics: Mapping[str, int], records: list[tuple[str, int, int]]) -> None:
-    """Append (topic, partition, timestamp), in this order over all topics."""
+    """Append records with (topic, partition, timestamp), in this order."""
     broker.ensure_topics(topics)
     run = broker.begin_run(f"filling-{next(numbers)}", "")
     broker.write_batch(run, 0, [(topic, part, [(None, b"", time, None)]) for topic, part, time in records], {})
@@ -36,7 +36,7 @@ def ends_of(broker: LocalBroker, *topics: str) -> Ends:
 
 
 def merged(broker: LocalBroker, start: Ends, end: Ends) -> list[tuple[str, int, int]]:
-    """Return (topic, partition, offset) in order: always the lowest timestamp of those that are first, then arrival."""
+    """Return (topic, partition, offset) in order: of the next records, the lowest (timestamp, sequence) comes first."""
     queues = [
         [
             (timestamp, sequence, topic, partition, offset)
@@ -53,7 +53,7 @@ def merged(broker: LocalBroker, start: Ends, end: Ends) -> list[tuple[str, int, 
 
 
 def batches(broker: LocalBroker, start: Ends, limit: int | None) -> list[list[tuple[str, int, int]]]:
-    """Plan batch after batch until the end; see that each gets on."""
+    """Plan batches until the end. Check that each one advances."""
     result = []
     end = ends_of(broker, *start)
     while any(offset < end[topic][number] for topic, begins in start.items() for number, offset in begins.items()):

@@ -23,7 +23,7 @@ def message_of_opening(path: Path) -> str:
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """Be nobody for a while: root may write everywhere."""
+    """Run as the user nobody for a while: root may write everywhere."""
     if os.geteuid() == 0:
         os.seteuid(NOBODY)
         try:
@@ -36,7 +36,7 @@ def without_privileges() -> Iterator[None]:
 
 @pytest.fixture
 def read_only_folder() -> Iterator[Path]:
-    """Make a folder that anybody may read, with a log in it, and that nobody may write to."""
+    """Create a folder with a log that everyone may read and no one may write to."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "topics.db"
         with LocalBroker(path) as broker:

@@ -1,4 +1,4 @@
-"""Reading without an end: a reader waits for records and gets them. The waiting is the reader's own."""
+"""`broker`: reading without an end. A reader waits for records and gets them."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from headrace.errors import TopicError
 
 @contextmanager
 def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
-    """Run calls in a thread, one after the other."""
+    """Make calls in a thread, one after the other."""
     thread = threading.Thread(target=lambda: [step() for step in steps])
     thread.start()
     try:

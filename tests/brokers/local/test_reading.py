@@ -99,7 +99,7 @@ def test_nothing_is_locked_while_a_page_is_worked_on(lines: LocalBroker, path: P
     next(pages)
 
     other = sqlite3.connect(path, timeout=0)
-    # To empty the file of changes needs that nobody reads: 0 is for nobody was in the way.
+    # SQLite can empty the WAL only if no one is reading: 0 means that no reader was in the way.
     assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
     other.close()
     assert len(next(pages)) == 1

@@ -1,4 +1,4 @@
-"""Records: what is produced is what is read."""
+"""`broker`, `reading` and `writing`: readers get what was produced."""
 
 import time
 from collections.abc import Iterator

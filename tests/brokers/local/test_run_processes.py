@@ -1,4 +1,4 @@
-"""Runs of one application in several processes, and processes that die in the middle of a batch."""
+"""`runs`: one application runs in several processes, and processes die in the middle of a batch."""
 
 import signal
 from collections import Counter
@@ -46,7 +46,7 @@ def test_of_runs_that_follow_each_other_every_batch_is_there_once(path: Path) ->
     with LocalBroker(path) as broker:
         broker.create_topic("lines", 3)
         running = []
-        for number in (1, 2, 3):  # the next one begins in the middle of the one before
+        for number in (1, 2, 3):  # the next run begins in the middle of the one before
             running.append(started_writer("write_runs", str(path), str(BATCHES)))
             assert line(running[-1].stdout) == str(number)
         said = [writer.communicate()[0].strip() for writer in running]

@@ -232,7 +232,7 @@ def found(broker: LocalBroker) -> Any:
 
 
 class Key(bytes):
-    """A key of a class of its own."""
+    """A key of a subclass."""
 
 
 def test_a_key_of_a_class_of_its_own_is_bytes(out: LocalBroker) -> None:
