@@ -205,7 +205,7 @@ CASES: dict[str, tuple[list[list[int]], int]] = {
 
 
 @pytest.mark.parametrize(("parts", "limit"), CASES.values(), ids=CASES)
-def test_batches_get_on_and_end_at_one_time(broker: KafkaBroker, parts: list[list[int]], limit: int) -> None:
+def test_batches_advance_and_end_at_one_time(broker: KafkaBroker, parts: list[list[int]], limit: int) -> None:
     topic = filled(broker, *parts)
 
     found = planned(broker, {topic: parts, broker.create_topic(unique("empty")).name: [[]]}, limit)
@@ -214,7 +214,7 @@ def test_batches_get_on_and_end_at_one_time(broker: KafkaBroker, parts: list[lis
     assert max(found.requests) < 20
 
 
-def test_what_came_while_a_batch_ran_is_in_the_next_one_although_that_was_planned_ahead(broker: KafkaBroker) -> None:
+def test_records_that_arrive_during_a_batch_are_in_the_next_one_even_if_planned_ahead(broker: KafkaBroker) -> None:
     topic = filled(broker, [1, 2, 3, 4])
     first = broker.plan_batch({topic: {0: 0}}, 3)
     assert broker._planner._planned_ahead is not None
@@ -281,7 +281,7 @@ def test_applications_may_plan_over_one_connection(broker: KafkaBroker) -> None:
             at[topic] = end
 
 
-def test_old_records_of_transactions_get_on(kafka: DevBroker, broker: KafkaBroker) -> None:
+def test_old_records_of_transactions_advance(kafka: DevBroker, broker: KafkaBroker) -> None:
     # Kafka counts the end of a transaction as a record with the time of the commit.
     topic = broker.create_topic(unique("old"), 2).name
     transactions = transactional(kafka.address, unique("test"))
@@ -301,7 +301,7 @@ def test_old_records_of_transactions_get_on(kafka: DevBroker, broker: KafkaBroke
     assert batches < 15
 
 
-def test_old_records_behind_transactions_that_ended_one_after_the_other_are_cut_at_one_time(
+def test_old_records_after_transactions_that_ended_in_turn_are_cut_at_one_time(
     kafka: DevBroker, broker: KafkaBroker
 ) -> None:
     # Kafka finds every earlier time at the end of these transactions, in one partition some milliseconds later.
@@ -388,7 +388,7 @@ def test_nothing_is_missing_from_what_is_there(broker: KafkaBroker) -> None:
     assert broker.missing({}) == {}
 
 
-def test_what_was_deleted_unread_is_missing(kafka: DevBroker, broker: KafkaBroker) -> None:
+def test_records_deleted_before_they_were_read_are_missing(kafka: DevBroker, broker: KafkaBroker) -> None:
     topic = filled(broker, range(1, 11), range(1, 11))
     delete_before(kafka, topic, 0, 4)
 
@@ -399,15 +399,13 @@ def test_what_was_deleted_unread_is_missing(kafka: DevBroker, broker: KafkaBroke
     assert broker.missing({topic: {0: 10, 1: 0}}) == {}
 
 
-def test_what_was_read_and_is_not_there_any_more_is_missing(broker: KafkaBroker) -> None:
+def test_records_that_were_read_and_lost_are_missing(broker: KafkaBroker) -> None:
     topic = filled(broker, [1, 2, 3], [1])
 
     assert broker.missing({topic: {0: 7, 1: 0}}) == {topic: {0: 3}}
 
 
-def test_what_begins_behind_an_open_transaction_misses_nothing(
-    kafka: DevBroker, broker: KafkaBroker, lines: str
-) -> None:
+def test_a_start_after_an_open_transaction_misses_nothing(kafka: DevBroker, broker: KafkaBroker, lines: str) -> None:
     transactions = transactional(kafka.address, unique("test"))
     write(transactions, lines, b"open", commit=None)
 

@@ -30,7 +30,7 @@ def test_connect_says_what_an_address_looks_like(address: str) -> None:
 
 
 @pytest.mark.parametrize("name", FIXED)
-def test_what_headrace_decides_cannot_be_given(name: str) -> None:
+def test_settings_that_headrace_fixes_cannot_be_set(name: str) -> None:
     with pytest.raises(ConfigError, match=f"Kafka setting '{name}' cannot be set: {FIXED[name]}"):
         connect("localhost:9092", **{name: "x"})
 
@@ -85,7 +85,7 @@ def test_a_connection_can_be_sent_to_another_process() -> None:
     assert repr(sent) == "Connection('a:1')"
 
 
-def test_what_the_client_library_has_to_say_is_not_printed_but_logged() -> None:
+def test_messages_of_the_client_library_are_logged_and_not_printed() -> None:
     program = """
 import logging, sys
 from headrace.brokers import connect

@@ -107,7 +107,7 @@ def test_a_range_may_be_read_twice(broker: KafkaBroker, reader: RangeReader, lin
     assert offsets(reader, lines, 10, 90) == offsets(reader, lines, 10, 90) == list(range(10, 90))
 
 
-def test_stretches_one_after_the_other_are_all_there_is(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
+def test_ranges_one_after_the_other_have_all_records(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
     for partition in (0, 1):
         broker.produce(lines, [(None, b"%d %d" % (partition, n)) for n in range(1_000)], partition)
 
@@ -137,7 +137,7 @@ def test_a_range_that_is_left_in_the_middle_does_not_disturb_the_next(
     assert [row[0] for row in begun] + [row[0] for page in following for row in page] == list(range(20_000, MANY))
 
 
-def test_stretches_may_be_read_side_by_side(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
+def test_ranges_may_be_read_side_by_side(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
     for partition in (0, 1):
         broker.produce(lines, [(None, bytes(100))] * MANY, partition)
 
@@ -177,7 +177,7 @@ def gaps(broker: KafkaBroker, transactions: Producer, lines: str) -> str:
     return lines
 
 
-def test_what_was_aborted_is_not_read(reader: RangeReader, gaps: str) -> None:
+def test_aborted_records_are_not_read(reader: RangeReader, gaps: str) -> None:
     assert [(row[0], row[3]) for row in rows(reader, gaps, 0, 13)] == [(0, b"0"), (1, b"1"), (7, b"7")]
 
 
@@ -234,7 +234,7 @@ def test_a_start_that_was_deleted_is_an_error(
     assert offsets(reader, lines, 4, 10) == list(range(4, 10))
 
 
-def test_an_end_that_is_not_there_is_an_error(kafka: DevBroker, broker: KafkaBroker, lines: str) -> None:
+def test_an_end_that_does_not_exist_is_an_error(kafka: DevBroker, broker: KafkaBroker, lines: str) -> None:
     broker.produce(lines, [(None, b"")] * 10, 0)
     hasty = RangeReader(Connection(kafka.address, {"socket.timeout.ms": 2_000}))
 

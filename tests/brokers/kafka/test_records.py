@@ -273,7 +273,7 @@ def test_reading_begins_at_the_given_offsets(broker: Broker) -> None:
     assert values(broker, two, start={0: 99, 1: 99}) == []
 
 
-def test_reading_ends_at_what_was_the_end_at_the_call(broker: Broker, lines: str) -> None:
+def test_reading_stops_at_the_end_at_the_time_of_the_call(broker: Broker, lines: str) -> None:
     broker.produce(lines, [(None, b"before")])
     reader = broker.records(lines)
 
@@ -421,7 +421,7 @@ def test_compaction_and_transactions_leave_gaps_at_the_end(
     assert broker.end_offsets(topic) == {0: 6}
 
 
-def test_what_was_deleted_from_the_front_is_passed_over(broker: Broker, kafka: DevBroker, lines: str) -> None:
+def test_deleted_records_at_the_front_are_skipped(broker: Broker, kafka: DevBroker, lines: str) -> None:
     broker.produce(lines, [(None, b"%d" % number) for number in range(5)])
     admin = Connection(kafka.address).admin()
     for done in admin.delete_records([TopicPartition(lines, 0, 3)]).values():

@@ -263,7 +263,7 @@ def test_a_batch_may_be_larger_than_the_queue_of_the_client(
 
 
 @pytest.mark.parametrize("exactly_once", [True, False], ids=["exactly once", "at least once"])
-def test_how_far_topics_are_read_is_committed_for_the_group_of_the_application(
+def test_positions_are_committed_for_the_group_of_the_application(
     kafka: DevBroker, broker: KafkaBroker, app: str, lines: str, exactly_once: bool
 ) -> None:
     run = broker.begin_run(app, "", exactly_once=exactly_once)
@@ -274,7 +274,7 @@ def test_how_far_topics_are_read_is_committed_for_the_group_of_the_application(
     wait_until(lambda: committed(kafka, app, lines) == [6, 7], "the offsets were not committed")
 
 
-def test_at_least_once_takes_no_transaction(broker: KafkaBroker, app: str, out: str) -> None:
+def test_at_least_once_uses_no_transaction(broker: KafkaBroker, app: str, out: str) -> None:
     run = broker.begin_run(app, "x", exactly_once=False)
 
     broker.write_batch(run, 0, [row(out, b"0", 0), row(out, b"1", 0)], {})
@@ -330,7 +330,7 @@ def test_a_run_that_is_superseded_in_the_middle_of_a_batch_leaves_nothing(
     assert broker.last_batch(app) == ("x", 0)
 
 
-def test_what_a_killed_process_left_open_is_taken_back_by_the_next_run(
+def test_the_next_run_aborts_transactions_of_a_killed_process(
     kafka: DevBroker, broker: KafkaBroker, app: str, out: str
 ) -> None:
     broker.write_batch(broker.begin_run(app, "x"), 0, [row(out, b"0", 0)], {})
@@ -519,7 +519,7 @@ def test_a_forgotten_application_begins_anew(
         assert values(broker, out) == [b"0", b"anew"]
 
 
-def test_what_is_not_the_applications_is_left_alone(broker: KafkaBroker, app: str, out: str) -> None:
+def test_topics_of_other_applications_are_left_alone(broker: KafkaBroker, app: str, out: str) -> None:
     longer = f"{app}-b"
     kept = [TopicInfo(f"{longer}-counts-changelog", 1, compact=True), TopicInfo(f"{longer}-commits", 2, compact=True)]
     broker.begin_run(app, "x", changelogs=[TopicInfo(f"{app}-counts-changelog", 1, compact=True)])
@@ -536,7 +536,7 @@ def test_what_is_not_the_applications_is_left_alone(broker: KafkaBroker, app: st
     assert broker.run_number(longer) == 1
 
 
-def test_changelogs_of_stores_that_are_no_more_are_forgotten_too(broker: KafkaBroker, app: str) -> None:
+def test_changelogs_of_former_stores_are_forgotten_too(broker: KafkaBroker, app: str) -> None:
     for run, store in enumerate(("sums", "counts"), start=1):
         broker.begin_run(app, "x", changelogs=[TopicInfo(f"{app}-{store}-changelog", 1, compact=True)])
         assert broker.run_number(app) == run

@@ -37,7 +37,7 @@ def ann(secured: SecuredBroker) -> Broker:
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "PLAIN", "OAUTHBEARER"])
-def test_who_is_known_gets_in(secured: SecuredBroker, mechanism: str) -> None:
+def test_a_known_user_gets_in(secured: SecuredBroker, mechanism: str) -> None:
     with connect(secured.address, **secured.settings("admin", mechanism)) as broker:
         name = broker.create_topic(unique("lines"), 2).name
 
@@ -62,7 +62,7 @@ def test_a_token_may_come_from_a_function(secured: SecuredBroker) -> None:
     ],
     ids=["password", "user", "plain password", "mechanism", "protocol"],
 )
-def test_who_is_not_known_is_told(secured: SecuredBroker, given: dict[str, Any], message: str) -> None:
+def test_an_unknown_user_is_told_why(secured: SecuredBroker, given: dict[str, Any], message: str) -> None:
     settings = {**secured.settings("ann"), "socket.timeout.ms": 5000, **given}
 
     with connect(secured.address, **settings) as broker, pytest.raises(StreamsError, match=message) as raised:
@@ -103,7 +103,7 @@ def test_a_certificate_of_somebody_else_is_not_trusted(secured: SecuredBroker, t
     ],
     ids=["read", "write", "delete", "ends", "only describe", "write, only read", "delete, only read"],
 )
-def test_who_is_not_allowed_is_told_what_it_takes(
+def test_a_user_without_permission_is_told_which_acl_is_missing(
     secured: SecuredBroker, ann: Broker, lines: str, allowed: list[str], call: Any, message: str
 ) -> None:
     for operation in allowed:
@@ -114,7 +114,7 @@ def test_who_is_not_allowed_is_told_what_it_takes(
         call(ann, lines)
 
 
-def test_who_may_not_create_is_told(secured: SecuredBroker, ann: Broker) -> None:
+def test_a_user_who_may_not_create_topics_is_told_why(secured: SecuredBroker, ann: Broker) -> None:
     name = unique("lines")
 
     with ann, pytest.raises(TopicError, match=f"cannot create topic '{name}' .* allows Create on topic '{name}'"):

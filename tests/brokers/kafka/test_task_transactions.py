@@ -43,7 +43,7 @@ def values(broker: KafkaBroker, topic: str) -> list[bytes | None]:
     return [record.value for record in broker.records(topic)]
 
 
-def test_what_tasks_write_is_there_when_it_is_committed(broker: KafkaBroker, app: str, out: str) -> None:
+def test_records_of_tasks_show_once_they_are_committed(broker: KafkaBroker, app: str, out: str) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
 
     assert write(broker, permit, 0, out, a=b"a0", b=b"b0") == 2
@@ -120,7 +120,7 @@ def test_a_task_that_has_written_its_part_of_a_batch_does_not_write_it_again(
     assert values(broker, out) == [b"a0", b"b0", b"a1", b"b1", b"a2", b"b2"]
 
 
-def test_no_tool_shows_a_lag_for_what_refuses_older_runs(
+def test_no_tool_shows_a_lag_for_the_offsets_that_fence_older_runs(
     kafka: DevBroker, broker: KafkaBroker, app: str, out: str
 ) -> None:
     run = broker.begin_run(app, "x")
@@ -196,7 +196,7 @@ def flushed_and_then(writing: KafkaTaskTransaction, elsewhere: KafkaBroker, app:
     return elsewhere.begin_run(app, "x")
 
 
-def test_what_the_broker_has_let_through_is_waited_for(
+def test_a_commit_that_the_broker_has_accepted_is_waited_for(
     broker: KafkaBroker, elsewhere: KafkaBroker, app: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task commits while the next run begins. The first one wins, and both agree on which that was."""
@@ -229,7 +229,7 @@ def leave_open(address: str, permit: KafkaPermit, topic: str, written: Event) ->
         time.sleep(PATIENCE_SECONDS)
 
 
-def test_what_a_killed_worker_left_open_is_taken_back_by_the_next_run(
+def test_the_next_run_aborts_transactions_of_a_killed_worker(
     kafka: DevBroker, broker: KafkaBroker, app: str, out: str
 ) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
@@ -268,7 +268,7 @@ def test_a_run_that_the_broker_has_not_heard_of_can_be_begun_again(
 # -- what fails --------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_committed_is_taken_back(broker: KafkaBroker, app: str, out: str) -> None:
+def test_a_transaction_without_a_commit_is_aborted(broker: KafkaBroker, app: str, out: str) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
 
     with broker.begin_task_transaction(permit, 0) as writing:

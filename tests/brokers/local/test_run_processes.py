@@ -42,7 +42,7 @@ def test_the_run_of_another_process_ends_that_of_this_one(path: Path) -> None:
         assert broker.last_batch("app") == ("x", 2)
 
 
-def test_of_runs_that_follow_each_other_every_batch_is_there_once(path: Path) -> None:
+def test_over_several_runs_every_batch_is_written_once(path: Path) -> None:
     with LocalBroker(path) as broker:
         broker.create_topic("lines", 3)
         running = []

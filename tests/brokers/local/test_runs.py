@@ -216,7 +216,7 @@ def test_a_batch_may_have_no_records(out: LocalBroker) -> None:
     ],
     ids=["topic", "partition", "negative partition", "timestamp", "late", "none", "key", "value", "headers"],
 )
-def test_one_wrong_record_and_nothing_is_written(out: LocalBroker, wrong: Any, message: str) -> None:
+def test_one_wrong_record_prevents_the_whole_batch(out: LocalBroker, wrong: Any, message: str) -> None:
     run = out.begin_run("app", "x")
 
     with pytest.raises(TopicError, match=message):
