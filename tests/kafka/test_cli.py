@@ -151,7 +151,7 @@ def test_a_wrong_password_is_told_in_a_line_without_it(secured: SecuredBroker, f
     ],
     ids=["consume", "produce", "describe", "delete"],
 )
-def test_who_may_not_see_a_topic_is_told_what_it_takes(
+def test_a_user_who_may_not_see_a_topic_is_told_which_acl_is_missing(
     secured: SecuredBroker, monkeypatch: pytest.MonkeyPatch, command: list[str], needed: str
 ) -> None:
     name = unique("orders")
