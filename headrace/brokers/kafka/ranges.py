@@ -42,17 +42,17 @@ class RangeReader:
             consumer, patience = self._idle.pop()
         except IndexError:
             consumer, patience = self._open()
-        reading = _RangeInProgress(self._connection, consumer, patience, topic, partition, start, end)
+        in_progress = _RangeInProgress(self._connection, consumer, patience, topic, partition, start, end)
         try:
             consumer.assign([TopicPartition(topic, partition, start)])
             patience.renew()
-            while not reading.is_complete:
-                page = reading.next_page()
+            while not in_progress.is_complete:
+                page = in_progress.next_page()
                 if page:
                     yield page
                     patience.renew()  # the caller may have worked on the page for long
         except KafkaException as error:
-            raise reading.readable(error.args[0]) from None
+            raise in_progress.readable(error.args[0]) from None
         finally:
             with suppress(KafkaException, RuntimeError):
                 consumer.unassign()
