@@ -13,6 +13,8 @@ HeadraceError
     ├── UnavailableError     no broker can be reached, none answers, or the cluster is not ready
     ├── ProcessorStateError  a store's state cannot be read, written or rebuilt
     └── InvalidStateStoreError   a store that does not exist, is closed, or is of another kind
+
+Tests: `tests/test_public_surface.py`.
 """
 
 

@@ -3,7 +3,7 @@
 A handler is any callable `f(context, error)` that returns a `HandlerResponse`, or a `DeadLetter` to write the
 record to a topic of its own. Ready-made: `LogAndFail` (the default), `LogAndContinue`, `DeadLetter(topic)`.
 
-Tests: `tests/task/test_error_handlers.py`.
+Tests: `tests/task/test_failures.py`.
 """
 
 from __future__ import annotations

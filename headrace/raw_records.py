@@ -9,6 +9,8 @@ Values travel through a topology as a `Record`; topics are read and written by u
   are chosen and causes looked up for a whole column at once.
 - `RecordColumns`: on its way to a topic partition, by columns, as the brokers' clients take them.
 - `RecordToWrite`: one record of `RecordColumns`, for code that looks at records one by one.
+
+Tests: `tests/engine/test_messages.py`.
 """
 
 from __future__ import annotations

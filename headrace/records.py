@@ -1,4 +1,7 @@
-"""The values that travel through a topology: records, windowed keys, values with their timestamp."""
+"""The values that travel through a topology: records, windowed keys, values with their timestamp.
+
+Tests: `tests/task/test_processor_context.py`.
+"""
 
 from __future__ import annotations
 

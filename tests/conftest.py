@@ -11,6 +11,8 @@ import pytest
 from headrace.task import garbage_collection as collector
 
 if TYPE_CHECKING:
+    from headrace.dev.kafka_broker import DevBroker
+    from tests.kafka.secured import SecuredBroker
     from tests.registry import SchemaRegistry
 
 _numbers = count(1)
@@ -37,3 +39,25 @@ def schema_registry() -> Iterator[SchemaRegistry]:
 
     with serve() as registry:
         yield registry
+
+
+# Tests that use one of these two carry `pytest.mark.xdist_group`, "kafka" or "secured" for most, so that few workers
+# start a broker, each once. The imports wait: most workers need no broker.
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
+    """Run a broker. A test that kills it starts it again."""
+    from tests.kafka.shared_broker import shared_broker
+
+    with shared_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """Run a broker with TLS, SASL and ACLs."""
+    from tests.kafka.secured import secured_broker
+
+    with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
+        yield secured

@@ -1,7 +1,13 @@
-"""The tests of a module can be found: by the name of their file, or by a line `Tests: MODULE, ...`."""
+"""The tests of a module can be found.
+
+The test module has the module's name, or its first lines name the module, in a line `Tests: MODULE` or
+in backticks as `package.module` or `module`. Or the first lines of the module say where its tests are, in a line
+`Tests: FILE`.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -12,11 +18,12 @@ import pytest
 from tests.imports import ROOT, modules, name_of
 
 TESTS = ROOT / "tests"
-LINES = 10
-"""A line that names modules stands among the first lines of a test module."""
+LINES = 12
+"""How many lines count as the first ones."""
 
 _NAME = r"`?((?:headrace|tools)\.[\w.]+)`?"
 _LINE = re.compile(rf"\bTests: {_NAME}(?:,[\s#]*{_NAME})*")
+_IN_BACKTICKS = re.compile(r"`([\w./]+?)(?:\.py)?`")
 
 
 def modules_to_test() -> dict[str, Path]:
@@ -43,19 +50,44 @@ def named_in(text: str) -> set[str]:
     return {name.rstrip(".") for line in _LINE.finditer(head) for name in re.findall(_NAME, line[0])}
 
 
+def in_backticks(path: Path, text: str) -> set[str]:
+    """Return the modules that the head of a test module names in backticks, wholly or from its own package on."""
+    known, package = modules(), ".".join(path.relative_to(TESTS).parts[:-1])
+    tokens = [token.replace("/", ".") for token in _IN_BACKTICKS.findall("\n".join(text.splitlines()[:LINES]))]
+    wanted = {name for token in tokens for name in (token, f"headrace.{token}", f"headrace.{package}.{token}")}
+    return {name for name in wanted if name in known}
+
+
 @cache
 def named_by_line() -> dict[str, list[str]]:
     """Return the test modules by the module that they name."""
     found: dict[str, list[str]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
-        for module in named_in(path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for module in named_in(text) | in_backticks(path, text):
             found.setdefault(module, []).append(path.relative_to(ROOT).as_posix())
     return found
 
 
-@pytest.mark.parametrize("module", modules_to_test())
-def test_tests_of_a_module_can_be_found(module: str) -> None:
-    found = module in named_by_line() or any(path.exists() for path in places_of(module))
+def files_named_in(docstring: str) -> list[str]:
+    """Return the test files that a module's docstring names; a name without a folder has that of the one before.
+
+    >>> files_named_in("A step. Tests: `tests/operators/test_a.py` and `test_b.py`.")
+    ['tests/operators/test_a.py', 'tests/operators/test_b.py']
+    """
+    found: list[str] = []
+    for name in re.findall(r"[\w/]+\.py", docstring.partition("Tests: ")[2]):
+        folder = found[-1].rpartition("/")[0] if found else ""
+        found.append(name if "/" in name else f"{folder}/{name}")
+    return found
+
+
+@pytest.mark.parametrize(("module", "path"), modules_to_test().items(), ids=modules_to_test())
+def test_tests_of_a_module_can_be_found(module: str, path: Path) -> None:
+    files = files_named_in(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+    found = files or module in named_by_line() or any(place.exists() for place in places_of(module))
 
     assert found, f"name a test module test_{module.rpartition('.')[2]}.py, or write `Tests: {module}` at its top"
 

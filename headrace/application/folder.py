@@ -1,4 +1,7 @@
-"""The folder of an application under `state_dir`: Spark's checkpoint, images, and a lock."""
+"""The folder of an application under `state_dir`: Spark's checkpoint, images, and a lock.
+
+Tests: `tests/application/test_streams.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Progress of an application: one line that is updated on a terminal, log lines elsewhere."""
+"""Progress of an application: one line that is updated on a terminal, log lines elsewhere.
+
+Tests: `tests/cli/test_terminal.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reset an application: the next start begins at the beginning."""
+"""Reset an application: the next start begins at the beginning.
+
+Tests: `tests/application/test_streams.py`.
+"""
 
 from __future__ import annotations
 

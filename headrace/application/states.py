@@ -1,4 +1,7 @@
-"""What an application is doing, and what to do when a batch fails."""
+"""What an application is doing, and what to do when a batch fails.
+
+Tests: `tests/application/test_streams.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The seam for reading: where batches begin and end, and the records in between."""
+"""The seam for reading: where batches begin and end, and the records in between.
+
+Tests: `tests/brokers/local/test_batch_ends.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +18,28 @@ class BatchSource(Protocol):
     """Topics as an engine reads them."""
 
     def partition_counts(self) -> dict[str, int]:
-        """Return how many partitions each topic has. This asks for less than `topics` does."""
+        """Return how many partitions each topic has. This is cheaper than `topics`."""
 
     def topic_id(self, topic: str) -> str:
-        """Return an id that differs from that of an earlier topic of the same name, which was deleted."""
+        """Return a topic's id. A topic that is deleted and created again has another one."""
 
     def first_offsets(self, topic: str) -> dict[int, int]:
-        """Return where each partition begins."""
+        """Return the first offset of each partition."""
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Return the offset that the next record of each partition will get."""
 
     def missing(self, start: Offsets) -> dict[str, dict[int, int]]:
-        """Return where to go on in the partitions whose records from these offsets on were deleted unread."""
+        """Return the offset to continue at for each partition whose next records were deleted before they were read."""
 
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
-        """Return where the next batch ends that begins at these offsets and has at most `limit` records.
+        """Return where a batch ends that begins at these offsets and has at most `limit` records.
 
-        Records have one order across all partitions. Of the records that are first in their partition, the one with
-        the lowest timestamp comes next; of equal timestamps, the one that was appended first. A batch is a beginning
-        of this order. So it ends at one time in all partitions, and the order of the records does not depend on how
-        they are cut into batches.
+        Records have one order across all partitions. Each partition offers its next record. The one with the lowest
+        timestamp comes first; of equal timestamps, the one that was appended first. A batch takes the beginning of
+        this order. So it ends at one time in all partitions, and the order of the records does not depend on how they
+        are cut into batches.
         """
 
     def read_range(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
-        """Walk one partition's records from one offset to before another, page by page.
-
-        The sequence is the order in which records were appended, over all topics.
-        """
+        """Read the records of a range, page by page."""

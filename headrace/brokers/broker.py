@@ -1,4 +1,7 @@
-"""The seam between applications and the place where topics are kept."""
+"""The seam between applications and what stores their topics.
+
+Tests: `tests/brokers/local/test_round_trip.py`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Produced: TypeAlias = (
 
 
 class TopicRecord(NamedTuple):
-    """A record as it stands in a topic."""
+    """A record in a topic."""
 
     topic: str
     partition: int
@@ -31,32 +34,32 @@ class TopicRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicInfo:
-    """What is known of a topic."""
+    """The name and settings of a topic."""
 
     name: str
     partitions: int
     compact: bool = False
     retention_ms: int | None = None
     min_compaction_lag_ms: int | None = field(default=None, repr=False)
-    """How long every record of a compacted topic stays, on Kafka."""
+    """How long compaction leaves a record alone, on Kafka."""
 
 
 class Broker(Protocol):
-    """Topics with partitions; the same calls wherever they are kept. A context manager."""
+    """Topics with partitions. The calls are the same on the embedded log and on Kafka. A context manager."""
 
     def create_topic(
         self, name: str, partitions: int = 1, *, compact: bool = False, retention_ms: int | None = None
     ) -> TopicInfo:
-        """Create a topic; raise a TopicError when there is one of that name."""
+        """Create a topic. Raise a TopicError if it exists already."""
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with its records; raise a TopicError when there is none."""
+        """Delete a topic and its records. Raise a TopicError if it does not exist."""
 
     def topics(self) -> dict[str, TopicInfo]:
         """Return all topics, by name."""
 
     def produce(self, topic: str, records: Iterable[Produced], partition: int | None = None) -> int:
-        """Append records, all or none, and return how many; without a partition the key decides."""
+        """Append records and return how many. Without a partition the key decides."""
 
     def records(
         self,
@@ -66,16 +69,16 @@ class Broker(Protocol):
         until_end: bool = True,
         read_committed: bool = True,
     ) -> Iterator[TopicRecord]:
-        """Walk a topic's records, of each partition in order; from the beginning unless `start` gives offsets.
+        """Read a topic's records, in order within each partition, from the beginning or from the offsets in `start`.
 
-        Stops at what was the end when it began, or, without `until_end`, waits for more.
+        Stop at the end that the topic had at the call. With `until_end=False`, wait for new records instead.
         """
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Return the offset that the next record of each partition will get."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
     def __enter__(self) -> Self: ...
 

@@ -1,4 +1,7 @@
-"""What an engine needs of a broker: batches to read, runs, and writing each batch once."""
+"""The broker that an engine needs: it plans and reads batches, registers runs, and writes each batch once.
+
+Tests: `tests/brokers/test_connecting.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,4 +18,4 @@ class EngineBroker(Broker, BatchSource, BatchWriter, RunRegistry, Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the broker was closed."""

@@ -1,4 +1,7 @@
-"""The seam for writing: every batch of an application is written once."""
+"""The seam for writing: each batch of an application is written once.
+
+Tests: `tests/brokers/local/test_runs.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,19 @@ PartitionRecords: TypeAlias = tuple[str, int | None, Sequence[RecordToWrite]]
 
 
 class TaskTransaction(Protocol):
-    """What tasks write in a batch, in the process where they run: all of it or nothing.
+    """A transaction with the outputs of one or more tasks in a batch, written in the process where the tasks run.
 
-    Use it in a `with` statement: without a commit, what was written is taken back.
+    Use it in a `with` statement. If the block ends without a commit, the transaction is aborted.
     """
 
     def send(self, task: str, topic: str, partition: int | None, records: Sequence[RecordToWrite]) -> int:
-        """Write a task's records, unless an earlier run has; return how many. Without a partition the key decides."""
+        """Write a task's records and return how many; 0 if an earlier run has written them.
+
+        Without a partition the key decides.
+        """
 
     def commit(self) -> None:
-        """Make all of them visible."""
+        """Make all records visible."""
 
     def __enter__(self) -> Self: ...
 
@@ -35,24 +41,25 @@ class BatchWriter(Protocol):
 
     @property
     def keeps_changelogs(self) -> bool:
-        """Whether the changes of stores go to topics, where other tools read them."""
+        """Whether changes of stores are written to changelog topics, for other tools to read."""
 
     def ensure_topics(self, wanted: Mapping[str, int], replication_factor: int = -1) -> None:
-        """Create the missing topics, with these numbers of partitions; leave the others as they are."""
+        """Create the missing topics with these numbers of partitions. Leave existing topics as they are."""
 
     def write_batch(self, run: Run, batch: int, records: Iterable[PartitionRecords], positions: Offsets) -> bool:
-        """Append a batch's records and keep the positions, all or nothing; tell whether that was still to be done.
+        """Append a batch's records and save the positions, all or nothing.
 
-        A batch that was written before is left alone. A run that is not the latest gets a SupersededError.
+        Return whether anything was written: a batch that was written before is left alone.
+        Raise a SupersededError if the run is not the latest.
         """
 
     def permit(self, run: Run) -> object | None:
-        """Return what tasks need to write where they run; None when only the process that began the run can write."""
+        """Return the permit for tasks to write in place; None if only the process that began the run can write."""
 
     def begin_task_transaction(self, permit: object, batch: int) -> TaskTransaction:
-        """Begin to write what tasks put out in a batch. Each task gives its name, which is the same in every attempt.
+        """Begin a transaction for outputs of tasks in a batch. A task passes the same name in every attempt.
 
-        A task's records are written once, although a batch may be run again after some of its tasks have written.
+        A task's records are written once, although a batch may be tried again after some of its tasks have written.
         """
 
     def wait_until_visible(self, topics: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ Each left row subscribes to the right row of its foreign key: the subscription g
 right row is, and is kept there. The right side answers, through a second repartition, when a subscription comes and
 when the right row changes; back at the left row the answer becomes a result.
 
-Tests: `tests/operators/test_foreign_key.py` and `test_foreign_key_chains.py`.
+Tests: `tests/operators/test_foreign_key_join.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""An application as its tasks know it: a value that travels to the workers."""
+"""An application as its tasks know it: a value that travels to the workers.
+
+Tests: `tests/engine/test_in_process.py`.
+"""
 
 from __future__ import annotations
 

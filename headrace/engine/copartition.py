@@ -1,4 +1,7 @@
-"""How many partitions every topic of an application has. The sides of a join must have the same number."""
+"""How many partitions every topic of an application has. The sides of a join must have the same number.
+
+Tests: `tests/engine/test_plan.py`.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@
 processes; `POINT@N,M:FILE` does so again at the M-th time. Several of these are separated by blanks.
 `HEADRACE_CRASH_PID` names another process to kill first, for example the application when a worker dies.
 Without these variables a point costs a look at an empty list.
+
+Tests: `tests/spark/test_recovery.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What becomes of an exception in a task: messages that end the batch, so that it reaches the user as it is."""
+"""What becomes of an exception in a task: messages that end the batch, so that it reaches the user as it is.
+
+Tests: `tests/engine/test_in_process.py`.
+"""
 
 from __future__ import annotations
 

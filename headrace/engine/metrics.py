@@ -1,4 +1,7 @@
-"""Metrics: what an application did and how far behind it is, as a dict and for Prometheus."""
+"""Metrics: what an application did and how far behind it is, as a dict and for Prometheus.
+
+Tests: `tests/application/test_streams.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From a topology to an application that can run: its topics, its plan, and what its checkpoint has of it."""
+"""From a topology to an application that can run: its topics, its plan, and what its checkpoint has of it.
+
+Tests: `tests/engine/test_in_process.py`.
+"""
 
 from __future__ import annotations
 

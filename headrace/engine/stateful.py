@@ -1,4 +1,7 @@
-"""One task with state for one batch: restore its state, process its records, keep its changes, send on its outputs."""
+"""One task with state for one batch: restore its state, process its records, keep its changes, send on its outputs.
+
+Tests: `tests/conformance/test_engines.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The tasks of a unit: the sub-topologies that run as one task, over one image."""
+"""The tasks of a unit: the sub-topologies that run as one task, over one image.
+
+Tests: `tests/conformance/test_engines.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The topics that an application names: created when they are missing, looked for again while it runs."""
+"""The topics that an application names: created when they are missing, looked for again while it runs.
+
+Tests: `tests/application/test_streams.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The wall clock: which tasks have punctuations by it, and how often."""
+"""The wall clock: which tasks have punctuations by it, and how often.
+
+Tests: `tests/conformance/test_engines.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The parts of error messages: values and bytes as text, and advice."""
+"""The parts of error messages: values and bytes as text, and advice.
+
+Tests: `tests/serdes/test_base.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The query: an application as a streaming query of Spark's."""
+"""The query: an application as a streaming query of Spark's.
+
+Tests: `tests/application/test_streams.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sink: Spark runs the stages of a batch for it, and it hands their last messages to the commit."""
+"""The sink: Spark runs the stages of a batch for it, and it hands their last messages to the commit.
+
+Tests: `tests/application/test_streams.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What all steps of a task share."""
+"""What all steps of a task share.
+
+Tests: `tests/task/test_task.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The record that a task has in hand."""
+"""The record that a task has in hand.
+
+Tests: `tests/task/test_processor_context.py`.
+"""
 
 from __future__ import annotations
 

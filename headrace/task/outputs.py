@@ -1,4 +1,7 @@
-"""The outputs of a task, by columns."""
+"""The outputs of a task, by columns.
+
+Tests: `tests/task/test_task.py`.
+"""
 
 from __future__ import annotations
 

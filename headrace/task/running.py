@@ -1,4 +1,7 @@
-"""What the engine asks of a task, or of several that run as one."""
+"""What the engine asks of a task, or of several that run as one.
+
+Tests: `tests/task/test_group.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The context that a task gives to an operator when it binds it."""
+"""The context that a task gives to an operator when it binds it.
+
+Tests: `tests/task/test_task.py`.
+"""
 
 from __future__ import annotations
 

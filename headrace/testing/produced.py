@@ -1,4 +1,7 @@
-"""The records that a topology produces in a test and that the test has not read yet."""
+"""The records that a topology produces in a test and that the test has not read yet.
+
+Tests: `tests/testing/test_topics.py`.
+"""
 
 from __future__ import annotations
 

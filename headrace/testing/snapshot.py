@@ -1,4 +1,7 @@
-"""The committed state of a test driver, and how another driver goes on from it."""
+"""The committed state of a test driver, and how another driver goes on from it.
+
+Tests: `tests/testing/test_driver.py`.
+"""
 
 from __future__ import annotations
 

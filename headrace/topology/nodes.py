@@ -1,4 +1,7 @@
-"""The nodes of a topology, and the contract of an operator with the task that runs it."""
+"""The nodes of a topology, and the contract of an operator with the task that runs it.
+
+Tests: `tests/topology/test_topology.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The Processor API: the processors that users write, and the context that they get.
 
-Tests: `tests/task/test_processor_api.py` and `test_punctuation.py`.
+Tests: `tests/task/test_processor_context.py`.
 """
 
 from __future__ import annotations

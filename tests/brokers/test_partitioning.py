@@ -1,4 +1,7 @@
-"""The same hash and the same partitions as Kafka: java_murmur2.tsv is what java/Murmur2.java prints."""
+"""`headrace/partitioning.py`, `murmur2.py` and `murmur2_numpy.py`: the same hash and partitions as Kafka.
+
+java_murmur2.tsv is the output of java/Murmur2.java.
+"""
 
 from pathlib import Path
 

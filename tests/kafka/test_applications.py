@@ -1,4 +1,4 @@
-"""Applications on a real broker."""
+"""`headrace/application` and `headrace/spark`: applications on a real broker."""
 
 import os
 import re
@@ -32,7 +32,7 @@ from tests.spark.applications import caught_up, still_runs, wait_for
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
 
-def test_what_is_there_is_processed_once_over_several_starts(place: OnKafka) -> None:
+def test_records_are_processed_once_over_several_starts(place: OnKafka) -> None:
     place.create(place.lines, partitions=3)
     for number, text in enumerate(["to be", "or not", "to be"]):
         place.produce(place.lines, (f"k{number}", text, 1000 + number))
@@ -109,7 +109,7 @@ def test_a_step_that_fails_leaves_nothing_of_its_task_and_nothing_twice(place: O
 
 
 @pytest.mark.parametrize("counts", [True, False], ids=["with state behind it", "without"])
-def test_what_comes_behind_a_step_that_fails_writes_nothing_either(place: OnKafka, counts: bool) -> None:
+def test_tasks_after_a_failed_step_write_nothing_either(place: OnKafka, counts: bool) -> None:
     """It has a part of its records only: written, that would count as done when the batch is run again."""
     place.create(place.lines, partitions=2)
     many = 10_050  # more than a page: the first has been sent on when the last record fails
@@ -142,7 +142,7 @@ def test_what_comes_behind_a_step_that_fails_writes_nothing_either(place: OnKafk
     assert sorted((word, value) for word, value, _ in place.read(place.counts)) == sorted([*of_a, *others])
 
 
-def test_what_comes_behind_a_worker_that_dies_is_written_once(place: OnKafka, tmp_path: Path) -> None:
+def test_outputs_after_a_worker_that_dies_are_written_once(place: OnKafka, tmp_path: Path) -> None:
     """Spark hands on what the worker has made so far, and to the next stage its death looks like the end."""
     place.settings["spark"] = {"spark.sql.execution.arrow.maxRecordsPerBatch": 1}  # it is handed on at once
     place.create(place.lines, place.counts)
@@ -216,7 +216,9 @@ def test_records_that_were_deleted_unread_are_an_error(place: OnKafka) -> None:
         place.word_count().run(until_caught_up=True)
 
 
-def test_or_are_told_and_left_out(place: OnKafka, caplog: pytest.LogCaptureFixture) -> None:
+def test_deleted_records_are_skipped_and_reported_if_data_loss_is_accepted(
+    place: OnKafka, caplog: pytest.LogCaptureFixture
+) -> None:
     place.create(place.lines)
     place.produce(place.lines, (None, "a", 1000))
     place.word_count().run(until_caught_up=True)
@@ -265,7 +267,7 @@ def test_records_may_go_while_a_batch_is_read(place: OnKafka, caplog: pytest.Log
     assert f"topic '{place.lines}', partition 0: offsets 0 to 1 are gone" in caplog.text
 
 
-def test_a_topic_made_anew_is_read_from_its_beginning_if_that_is_wanted(place: OnKafka) -> None:
+def test_a_recreated_topic_is_read_from_its_beginning_if_data_loss_is_accepted(place: OnKafka) -> None:
     place.create(place.lines)
     place.produce(place.lines, (None, "a a", 1000), (None, "a", 1001))
     place.word_count().run(until_caught_up=True)

@@ -1,4 +1,4 @@
-"""The commands on a Kafka cluster."""
+"""`headrace/cli`: the commands on a Kafka cluster."""
 
 import json
 import signal
@@ -151,7 +151,7 @@ def test_a_wrong_password_is_told_in_a_line_without_it(secured: SecuredBroker, f
     ],
     ids=["consume", "produce", "describe", "delete"],
 )
-def test_who_may_not_see_a_topic_is_told_what_it_takes(
+def test_a_user_who_may_not_see_a_topic_is_told_which_acl_is_missing(
     secured: SecuredBroker, monkeypatch: pytest.MonkeyPatch, command: list[str], needed: str
 ) -> None:
     name = unique("orders")
@@ -161,7 +161,7 @@ def test_who_may_not_see_a_topic_is_told_what_it_takes(
 
     errors = headrace(*command, name, "-b", secured.address).errors
 
-    assert f"user 'ann' is not allowed to. It takes an ACL that allows {needed} on topic '{name}'" in errors
+    assert f"user 'ann' is not allowed to. This needs an ACL that allows {needed} on topic '{name}'" in errors
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_who_may_not_see_a_topic_is_told_what_it_takes(
         ("security.protocol", "--kafka-config: 'client.properties', line 1: expected NAME=VALUE"),
         (
             "group.id=g",
-            "Kafka setting 'group.id' cannot be given: the group is the application's",
+            "Kafka setting 'group.id' cannot be set: the group belongs to the application",
         ),
         ("sasl.jaas.config=x", "Instead: sasl.username and sasl.password"),
     ],

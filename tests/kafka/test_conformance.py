@@ -103,7 +103,7 @@ def test_every_family_is_represented() -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_what_is_had_of_a_scenario_is_a_scenario_too(name: str) -> None:
+def test_the_part_of_a_scenario_that_fits_is_a_scenario(name: str) -> None:
     assert run(SAMPLE[name]).output == SAMPLE[name]["output"]
 
 

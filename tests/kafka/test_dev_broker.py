@@ -50,7 +50,7 @@ def values(address: str) -> list[bytes | None]:
         return [record.value for record in broker.records("lines")]
 
 
-def test_what_was_written_outlives_a_stop_and_a_crash(own: DevBroker) -> None:
+def test_records_outlive_a_stop_and_a_crash(own: DevBroker) -> None:
     own.start()
     with connect(own.address) as broker:
         broker.create_topic("lines")
@@ -90,7 +90,7 @@ def test_a_port_in_use_is_told(kafka: DevBroker, tmp_path: Path) -> None:
         (errno.EADDRNOTAVAIL, "cannot be used: Ca"),
     ],
 )
-def test_a_port_that_cannot_be_had_is_told_from_one_in_use(
+def test_a_port_without_permission_is_not_reported_as_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
 ) -> None:
     def bind(tried: socket.socket, address: object) -> None:

@@ -1,4 +1,4 @@
-"""The commands and the scripts on the page about Kafka do what it says."""
+"""`docs/kafka.md`: its commands and scripts do what it says."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Applications on a broker that asks who one is."""
+"""`headrace/application`: applications on a broker with TLS, logins and ACLs."""
 
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def counting(tmp_path: Path, secured: SecuredBroker) -> Counting:
     return Counting(tmp_path, secured)
 
 
-def test_who_may_do_what_it_needs_runs(counting: Counting) -> None:
+def test_a_user_with_the_documented_acls_can_run_an_application(counting: Counting) -> None:
     counting.allow_all_but_writing()
     counting.secured.allow("ann", AclOperation.WRITE, counting.counts)
 
@@ -70,7 +70,7 @@ def test_who_may_do_what_it_needs_runs(counting: Counting) -> None:
 
 
 @pytest.mark.parametrize("login", ["PLAIN", "oauth_cb"])
-def test_however_it_logs_in(counting: Counting, login: str) -> None:
+def test_an_application_runs_with_every_kind_of_login(counting: Counting, login: str) -> None:
     counting.allow_all_but_writing()
     counting.secured.allow("ann", AclOperation.WRITE, counting.counts)
     secured = counting.secured
@@ -131,7 +131,7 @@ def test_a_missing_acl_is_told_and_nothing_is_written(counting: Counting, caplog
     ],
     ids=["transactional id", "group"],
 )
-def test_so_are_those_that_a_transaction_needs(counting: Counting, kind: ResourceType, message: str) -> None:
+def test_a_missing_acl_of_a_transaction_is_told(counting: Counting, kind: ResourceType, message: str) -> None:
     counting.allow_all_but_writing()
     counting.secured.allow("ann", AclOperation.WRITE, counting.counts)
     counting.secured.forbid("ann", counting.name, kind)

@@ -1,4 +1,4 @@
-"""Which topics applications on Kafka read and write, and from where on."""
+"""`headrace/spark/reader.py` and `launch.py`: which topics applications on Kafka use, and where they begin."""
 
 import re
 
@@ -36,7 +36,7 @@ def test_several_topics_are_one_stream(place: OnKafka) -> None:
     assert app.metrics()["lag"] == {place.lines: {0: 0, 1: 0}, more: {0: 0, 1: 0}}
 
 
-def test_latest_begins_where_topics_end_and_loses_nothing_of_what_comes(place: OnKafka) -> None:
+def test_latest_begins_at_the_end_and_loses_no_later_record(place: OnKafka) -> None:
     place.settings["auto_offset_reset"] = "latest"
     place.create(place.lines)
     place.produce(place.lines, ("a", "before", 1000))
@@ -87,7 +87,7 @@ def test_a_global_table_is_read_from_its_beginning(place: OnKafka) -> None:
         wait_for(lambda: place.read(place.counts) == [("a", "one apple", 2000)], "what is joined", every=0.1)
 
 
-def test_a_pattern_does_not_mean_what_the_application_keeps_for_itself(place: OnKafka) -> None:
+def test_a_pattern_does_not_match_internal_topics(place: OnKafka) -> None:
     place.create(place.lines)
     place.produce(place.lines, ("a", "x", 1000))
     builder = StreamsBuilder()
@@ -122,7 +122,7 @@ def test_records_that_go_between_two_attempts_at_a_batch_are_an_error(place: OnK
         query.read(end)
 
 
-def test_or_are_left_out_and_told(place: OnKafka, query: Query) -> None:
+def test_such_records_are_skipped_and_reported_if_data_loss_is_accepted(place: OnKafka, query: Query) -> None:
     query.add(place.lines, 5)
     end = query.planned()
     place.delete_records(3)
@@ -134,7 +134,7 @@ def test_or_are_left_out_and_told(place: OnKafka, query: Query) -> None:
     assert query.batch() is None
 
 
-def test_latest_begins_before_what_is_not_committed_yet(place: OnKafka, query: Query) -> None:
+def test_latest_begins_before_open_transactions(place: OnKafka, query: Query) -> None:
     producer = transactional(place.config.bootstrap_servers, unique("writer"))
     query.add(place.lines, 2)
     write(producer, place.lines, b"open", commit=None)
@@ -152,7 +152,7 @@ def test_latest_begins_before_what_is_not_committed_yet(place: OnKafka, query: Q
 
 
 @pytest.mark.parametrize("stateful", [False, True])
-def test_a_function_names_topics_that_are_there_or_not(place: OnKafka, broker: KafkaBroker, stateful: bool) -> None:
+def test_a_function_may_name_topics_that_do_not_exist(place: OnKafka, broker: KafkaBroker, stateful: bool) -> None:
     place.settings["num_partitions"] = 2
     place.create(place.lines)
     broker.create_topic(f"{place.name}-wide", 5)

@@ -1,4 +1,4 @@
-"""An application that was taken for dead, and goes on when another has taken its place."""
+"""`headrace/application`: an application that was believed dead continues after another has taken its place."""
 
 import os
 import subprocess

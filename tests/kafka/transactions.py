@@ -1,4 +1,4 @@
-"""Transactions of others, and waiting until none is open."""
+"""Write transactions of others, and wait until none is open."""
 
 import time
 from collections.abc import Callable

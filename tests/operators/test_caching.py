@@ -1,6 +1,6 @@
 """Record caches: one update per key and commit goes on, with the old value of the first.
 
-Tests task/caching.py together with the operators that write to it.
+Tests `task/caching.py` together with the operators that write to it.
 """
 
 import random

@@ -1,6 +1,6 @@
 """cogroup: several grouped streams folded into one table.
 
-Tests dsl/cogrouped.py; the operators are those of aggregate.py, windowed_aggregate.py and session_aggregate.py.
+Tests `dsl/cogrouped.py`; the operators are those of `aggregate.py`, `windowed_aggregate.py` and `session_aggregate.py`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Join of two tables by a foreign key: each left row is joined with the right row that its value names.
 
-Tests foreign_key_join.py and foreign_key_messages.py, as does test_foreign_key_join_chains.py.
+Tests `foreign_key_join.py` and `foreign_key_messages.py`, as does `test_foreign_key_join_chains.py`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Foreign-key joins among other steps: views, aggregates, further joins, caches, versions, serdes.
 
-Tests foreign_key_join.py and foreign_key_messages.py, as does test_foreign_key_join.py.
+Tests `foreign_key_join.py` and `foreign_key_messages.py`, as does `test_foreign_key_join.py`.
 """
 
 import pytest

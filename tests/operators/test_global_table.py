@@ -1,6 +1,6 @@
 """Join of a stream with a global table: each record looks up the row of the key made from it.
 
-Tests stream_table_join.py, as do the modules test_stream_table_join*.py.
+Tests `stream_table_join.py`, as do the modules test_stream_table_join*.py.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Joiners and key functions that raise: the error names its step and record, or the result is left out.
 
-Tests stream_join.py, stream_table_join.py, table_join.py and foreign_key_join.py.
+Tests `stream_join.py`, `stream_table_join.py`, `table_join.py` and `foreign_key_join.py`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Inner join of two streams: which records meet, how often, in which order, at what time.
 
-Tests stream_join.py, as do the modules test_stream_join_*.py.
+Tests `stream_join.py`, as do the modules test_stream_join_*.py.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Left join of two streams: a left record without a match is put out when its window has closed.
 
-Tests stream_join.py.
+Tests `stream_join.py`.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Outer join of two streams: records of both sides without a match are put out when their window has closed.
 
-Tests stream_join.py.
+Tests `stream_join.py`.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Joins of two streams among other steps: with themselves, in a row, after changed keys; what they are called with.
 
-Tests stream_join.py and how the DSL builds it.
+Tests `stream_join.py` and how the DSL builds it.
 """
 
 from datetime import timedelta

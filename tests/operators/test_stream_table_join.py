@@ -1,6 +1,6 @@
 """Join of a stream with a table: each record is joined with the row that its key has when the record comes.
 
-Tests stream_table_join.py, as do the modules test_stream_table_join_*.py and test_global_table.py.
+Tests `stream_table_join.py`, as do the modules test_stream_table_join_*.py and `test_global_table.py`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Join of a stream with a versioned table: each record is joined with the row that was valid at the record's time.
 
-Tests stream_table_join.py, and value_getters.py as of a time.
+Tests `stream_table_join.py`, and `value_getters.py` as of a time.
 """
 
 import pytest

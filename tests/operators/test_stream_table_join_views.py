@@ -1,6 +1,6 @@
 """Join of a stream with tables that are not read from a topic: filtered, mapped, joined, aggregated, suppressed.
 
-Tests stream_table_join.py and value_getters.py.
+Tests `stream_table_join.py` and `value_getters.py`.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Join of two tables by key: an update of either side is joined with the current row of the other.
 
-Tests table_join.py, as do the modules test_table_join_*.py.
+Tests `table_join.py`, as do the modules test_table_join_*.py.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Joins of cached tables: the updates of a key between two commits go on as one; a delete of no row does not.
 
-Tests table_join.py.
+Tests `table_join.py`.
 """
 
 import pytest

@@ -2,7 +2,7 @@
 
 If the same table is on both sides of the second join, its updates arrive there twice.
 
-Tests table_join.py and value_getters.py.
+Tests `table_join.py` and `value_getters.py`.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Joins of versioned tables: an update that is older than its row's latest is kept, but does not reach the join.
 
-Tests table_join.py.
+Tests `table_join.py`.
 """
 
 from headrace import Materialized, StreamsBuilder, Topology

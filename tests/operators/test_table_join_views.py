@@ -1,6 +1,6 @@
 """Joins of tables that are not read from a topic: filtered, mapped, aggregated, windowed, suppressed, self-joined.
 
-Tests table_join.py and value_getters.py.
+Tests `table_join.py` and `value_getters.py`.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""A client that looks after topics, and answers within a time limit."""
+"""A client that manages topics, and answers within a time limit."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.error_messages import NO_ANSWER, explained, no_answer
+from headrace.brokers.kafka.error_messages import NO_ANSWER, no_answer_error, readable_error
 from headrace.brokers.kafka.patience import Patience
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 
 
 class Admin:
-    """A client of one process, to be shared by its threads."""
+    """A client that the threads of a process share."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -23,18 +23,18 @@ class Admin:
         self.client = connection.admin(error_cb=self._patience)
 
     def wait(self, future: Future[Any], doing: str, topic: str | None = None, operation: str = "") -> Any:
-        """Return what a call has found out, or raise what went wrong, in words."""
+        """Return the result of a call, or raise a readable error."""
         try:
             return self.answer(future, doing)
         except KafkaException as error:
-            raise explained(error.args[0], self.connection, doing, topic, operation) from None
+            raise readable_error(error.args[0], self.connection, doing, topic, operation) from None
 
     def answer(self, future: Future[Any], doing: str) -> Any:
-        """Return what a call has found out, or raise Kafka's own error; in words only if there is no answer."""
+        """Return the result of a call, or raise Kafka's error. Raise a readable error only if there is no answer."""
         self._patience.begin()
         while True:
             try:
-                found = future.result(_STEP)
+                result = future.result(_STEP)
             except TimeoutError:
                 self.client.poll(0)
                 self._patience.check(doing)
@@ -42,7 +42,7 @@ class Admin:
                 if error.args[0].code() not in NO_ANSWER:
                     raise
                 self.client.poll(0)
-                raise no_answer(self.connection, doing, self._patience.last or error.args[0]) from None
+                raise no_answer_error(self.connection, doing, self._patience.last or error.args[0]) from None
             else:
                 self._patience.renew()
-                return found
+                return result

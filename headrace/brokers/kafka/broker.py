@@ -1,4 +1,7 @@
-"""Topics on a Kafka cluster."""
+"""Topics on a Kafka cluster.
+
+Tests: `tests/brokers/kafka/test_records.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from headrace.brokers.broker import Produced, TopicInfo, TopicRecord
 from headrace.brokers.checking import check_partition, start_offsets
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
-from headrace.brokers.kafka.batch_ends import Planner
+from headrace.brokers.kafka.batch_ends import BatchPlanner
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.consuming import Reader, Reading
+from headrace.brokers.kafka.consuming import ReadRequest, TopicReader
 from headrace.brokers.kafka.markers import PARTITIONS, commits_topic
-from headrace.brokers.kafka.producing import RecordWriter, choose, rows_of
+from headrace.brokers.kafka.producing import RecordWriter, choose_partitions, records_to_write
 from headrace.brokers.kafka.ranges import RangeReader
-from headrace.brokers.kafka.runs import Runs, make_topics
-from headrace.brokers.kafka.task_transactions import KafkaPermit, TaskWriters, TaskWriting
+from headrace.brokers.kafka.runs import Runs
+from headrace.brokers.kafka.task_transactions import KafkaPermit, KafkaTaskTransaction, TaskProducers
 from headrace.brokers.kafka.topics import Topic
 from headrace.brokers.runs import Run
 from headrace.brokers.writing import PartitionRecords
@@ -29,15 +32,15 @@ from headrace.errors import TopicError
 from headrace.raw_records import RawRecord
 
 _VISIBLE_SECONDS = 5.0
-# Whatever the cluster's default is: timestamps belong to the state.
+# Timestamps belong to the state, so the cluster's default must not change them.
 _INTERNAL_SETTINGS = {"message.timestamp.type": "CreateTime"}
 
 
 class KafkaBroker:
-    """Topics on a Kafka cluster, to be shared by the threads of a process; a forked process opens its own.
+    """Topics on a Kafka cluster. The threads of a process may share a broker; a forked process opens its own.
 
-    `settings` are those of librdkafka, by their names there, such as `security.protocol`. Calls wait as long as
-    `socket.timeout.ms` says, 30 seconds without it.
+    `settings` are librdkafka's, under its names, such as `security.protocol`. Calls wait for `socket.timeout.ms`, 30
+    seconds by default.
     """
 
     def __init__(self, address: str, **settings: Any) -> None:
@@ -49,10 +52,10 @@ class KafkaBroker:
         self._opened: Admin | None = None
         self._writer = RecordWriter(self.connection)
         self._turns: dict[str, Iterator[int]] = {}
-        self._planner = Planner(self.connection, self._admin)
+        self._planner = BatchPlanner(self.connection, self._admin)
         self._ranges = RangeReader(self.connection)
         self._runs = Runs(self.connection, self._admin)
-        self._tasks = TaskWriters(self.connection, self._runs.is_latest)
+        self._task_producers = TaskProducers(self.connection, self._runs.is_latest)
         self._counts: dict[str, int] = {}
 
     # -- topics -----------------------------------------------------------------------------------------------------
@@ -60,18 +63,18 @@ class KafkaBroker:
     def create_topic(
         self, name: str, partitions: int = 1, *, compact: bool = False, retention_ms: int | None = None
     ) -> TopicInfo:
-        """Create a topic; raise a TopicError when there is one of that name.
+        """Create a topic. Raise a TopicError if it exists already.
 
-        The broker decides how many replicas it has, and, if nothing is said, how long records are kept.
+        The cluster decides how many replicas it has and, without `retention_ms`, how long it keeps records.
         """
         return topics.create_topic(self._admin(), TopicInfo(name, partitions, bool(compact), retention_ms))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with its records; raise a TopicError when there is none."""
+        """Delete a topic and its records. Raise a TopicError if it does not exist."""
         topics.delete_topic(self._admin(), name)
 
     def topics(self) -> dict[str, TopicInfo]:
-        """Return all topics, by name, except for Kafka's own."""
+        """Return all topics by name, except for Kafka's own."""
         return topics.all_topics(self._admin())
 
     def end_offsets(self, topic: str) -> dict[int, int]:
@@ -81,21 +84,24 @@ class KafkaBroker:
     # -- records ----------------------------------------------------------------------------------------------------
 
     def produce(self, topic: str, records: Iterable[Produced], partition: int | None = None) -> int:
-        """Append records and return how many; without a partition the key decides.
+        """Append records and return how many. Without a partition the key decides.
 
-        A record that is wrong is found before any is written. When the broker fails in between, the error tells how
-        many records it has taken; each of these is there once. Records without a key go to the partitions in turn,
-        record by record. Without a timestamp: the time of this machine's clock.
+        A record that cannot be written is found before any record is written. If the broker fails in between, the
+        error says how many records it has; each of them is there once. Records without a key go to the partitions in
+        turn, record by record. A record without a timestamp gets the time of this machine's clock.
         """
-        rows = rows_of(topic, records, self.connection)
+        written = records_to_write(topic, records, self.connection)
         found = self._find(topic, "Write")
         if partition is not None:
             check_partition(topic, partition, found.partitions)
         with self._lock:
-            chosen = [partition] * len(rows) if partition is not None else self._choose(found, [row[0] for row in rows])
-            if rows:
-                self._writer.write(topic, rows, chosen)
-        return len(rows)
+            if partition is not None:
+                partitions = [partition] * len(written)
+            else:
+                partitions = self._choose(found, [key for key, *_ in written])
+            if written:
+                self._writer.write(topic, written, partitions)
+        return len(written)
 
     def records(
         self,
@@ -105,22 +111,21 @@ class KafkaBroker:
         until_end: bool = True,
         read_committed: bool = True,
     ) -> Iterator[TopicRecord]:
-        """Walk a topic's records, of each partition in order; from the beginning unless `start` gives offsets.
+        """Read a topic's records, in order within each partition, from the beginning or from the offsets in `start`.
 
-        Stops at what was the end at the call, or, without `until_end`, waits for more. With `read_committed`, records
-        of transactions that were aborted are left out, and what follows on an open transaction is not there yet.
+        Stop at the end that the topic had at the call. With `until_end=False`, wait for new records instead. With
+        `read_committed`, leave out records of aborted transactions, and read no further than the first open one.
         """
         found = self._find(topic, "Read")
         wanted = start_offsets(topic, start, found.partitions)
         firsts = topics.first_offsets(self._admin(), found)
         ends = topics.end_offsets(self._admin(), found, read_committed=read_committed)
-        positions = {place: min(max(offset, firsts[place]), ends[place]) for place, offset in wanted.items()}
-        reading = Reading(topic, positions, wanted, ends if until_end else None, read_committed)
-        reader = Reader(
+        positions = {number: min(max(offset, firsts[number]), ends[number]) for number, offset in wanted.items()}
+        reader = TopicReader(
             self.connection,
-            reading,
+            ReadRequest(topic, positions, wanted, ends if until_end else None, read_committed),
             is_closed=lambda: self.closed,
-            is_there=lambda: topics.is_there(self._admin(), found),
+            topic_exists=lambda: topics.still_exists(self._admin(), found),
         )
         return reader.records()
 
@@ -129,32 +134,32 @@ class KafkaBroker:
     keeps_changelogs = True
 
     def ensure_topics(self, wanted: Mapping[str, int], replication_factor: int = -1) -> None:
-        """Create the topics that are missing, with so many partitions; leave the others as they are."""
-        make_topics(self._admin(), [TopicInfo(*entry) for entry in wanted.items()], replication_factor)
+        """Create the missing topics with these numbers of partitions. Leave existing topics as they are."""
+        topics.ensure_topics(self._admin(), [TopicInfo(*entry) for entry in wanted.items()], replication_factor)
 
     def partition_counts(self) -> dict[str, int]:
-        """Return how many partitions each topic has: less to ask than `topics`."""
+        """Return how many partitions each topic has. This is cheaper than `topics`."""
         return topics.partition_counts(self._admin())
 
     def topic_id(self, topic: str) -> str:
-        """Return what tells a topic from another one of the same name, made after it was deleted."""
+        """Return a topic's id. A topic that is deleted and created again has another one."""
         return self._find(topic).id
 
     def first_offsets(self, topic: str) -> dict[int, int]:
-        """Return where each partition begins: retention may have deleted what was before."""
+        """Return the first offset of each partition. Retention may have deleted earlier records."""
         return topics.first_offsets(self._admin(), self._find(topic))
 
     def missing(self, start: Offsets) -> dict[str, dict[int, int]]:
-        """Return where to go on in the partitions whose records from these offsets on were deleted unread."""
+        """Return the offset to continue at for each partition whose next records were deleted before they were read."""
         return self._planner.missing(start)
 
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
-        """Return where the next batch ends that begins at these offsets: so many records at most."""
+        """Return where a batch ends that begins at these offsets and has at most `limit` records."""
         return self._planner.plan(start, limit)
 
     def read_range(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
-        """Walk one partition's records from one offset to before another, page by page."""
-        return self._ranges.rows(topic, partition, start, end)
+        """Read the records of a range, page by page."""
+        return self._ranges.pages(topic, partition, start, end)
 
     def begin_run(
         self,
@@ -165,49 +170,49 @@ class KafkaBroker:
         changelogs: Iterable[TopicInfo] = (),
         replication_factor: int = -1,
     ) -> Run:
-        """Begin a run of an application: from now on no earlier one can write."""
+        """Begin a run of an application. From now on, earlier runs cannot write."""
         commits, logs = TopicInfo(commits_topic(application_id), PARTITIONS, compact=True), list(changelogs)
-        make_topics(self._admin(), [commits], replication_factor, _INTERNAL_SETTINGS)
-        names = [log.name for log in logs]  # kept before there are any: so that all of them are found again
+        topics.ensure_topics(self._admin(), [commits], replication_factor, _INTERNAL_SETTINGS)
+        names = [log.name for log in logs]  # the marker has them before they exist, so that none is ever lost
         run = self._runs.begin(application_id, lineage, exactly_once=exactly_once, changelogs=names)
         try:
-            make_topics(self._admin(), logs, replication_factor, _INTERNAL_SETTINGS)
+            topics.ensure_topics(self._admin(), logs, replication_factor, _INTERNAL_SETTINGS)
         except BaseException:
-            self.end_run(run)  # or this process stays in the group
+            self.end_run(run)  # otherwise this process stays in the group
             raise
         return run
 
     def end_run(self, run: Run) -> None:
-        """Let go of what is open for a run; its session in the group is over a while later."""
+        """Drop the connections of a run. Its session in the group ends a while later."""
         self._runs.end(run.application_id, run)
 
     def run_number(self, application_id: str) -> int:
-        """Return the number of an application's latest run; 0 when there was none."""
+        """Return the number of an application's latest run, 0 if there is none."""
         marker = self._runs.marker(application_id)
         return 0 if marker is None else marker.run
 
     def last_batch(self, application_id: str) -> tuple[str, int] | None:
-        """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
+        """Return the lineage of an application's latest run and the last batch written in it, -1 for none."""
         marker = self._runs.marker(application_id)
         return None if marker is None else (marker.lineage, marker.batch)
 
     def write_batch(self, run: Run, batch: int, records: Iterable[PartitionRecords], positions: Offsets) -> bool:
-        """Write a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
+        """Write a batch's records and save the positions, all or nothing; False if it was written before."""
         return self._runs.write(run, batch, records, positions, self._partition_count)
 
     def permit(self, run: Run) -> KafkaPermit:
-        """Return what tasks need to write where they run."""
+        """Return the permit for tasks to write in place."""
         return self._runs.permit(run)
 
-    def begin_task_transaction(self, permit: object, batch: int) -> TaskWriting:
-        """Begin to write what tasks put out in a batch."""
+    def begin_task_transaction(self, permit: object, batch: int) -> KafkaTaskTransaction:
+        """Begin a transaction for outputs of tasks in a batch."""
         assert isinstance(permit, KafkaPermit)
-        return self._tasks.begin(permit, batch, self._partition_count)
+        return self._task_producers.begin(permit, batch, self._partition_count)
 
     def wait_until_visible(self, names: Iterable[str]) -> None:
-        """Wait until what was committed to topics shows, a moment later; not for ever for what others write."""
-        places = [(name, number) for name in names for number in range(self._partition_count(name))]
-        self._planner.wait_until_settled(places, _VISIBLE_SECONDS)
+        """Wait a moment until commits to these topics show. Others may keep transactions open, so do not wait long."""
+        partitions = [(name, number) for name in names for number in range(self._partition_count(name))]
+        self._planner.wait_until_settled(partitions, _VISIBLE_SECONDS)
 
     def positions(self, application_id: str) -> dict[str, dict[int, int]]:
         """Return the next offset to read, by topic and partition, as of the last batch that was written."""
@@ -215,7 +220,7 @@ class KafkaBroker:
         return {} if marker is None else marker.positions
 
     def forget_application(self, application_id: str) -> None:
-        """Forget an application's runs, batches and positions; what still runs of it cannot write any more."""
+        """Forget an application's runs, batches and positions. A process that still runs it cannot write any more."""
         self._runs.forget(application_id)
 
     def _partition_count(self, topic: str) -> int:
@@ -226,16 +231,16 @@ class KafkaBroker:
     # -- closing ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the connections; those who read or wait are told."""
+        """Close the connections. Calls that read or wait raise an error."""
         self.closed = True
         if os.getpid() != self._process:
-            return  # clients can only be let go of where their threads are
+            return  # only the process that has a client's threads can close it
         self._opened = None
         self._writer.close()
         self._ranges.close()
         self._planner.close()
         self._runs.close()
-        self._tasks.close()
+        self._task_producers.close()
 
     def __enter__(self) -> Self:
         return self
@@ -248,11 +253,11 @@ class KafkaBroker:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _admin(self) -> Admin:
-        """Return the client of this process, made when it is first needed."""
+        """Return this process's client. Open it at the first call."""
         if self.closed:
             raise TopicError(f"the broker at {self.address} was closed")
         if os.getpid() != self._process:
-            raise TopicError(f"the broker at {self.address} was opened by another process: connect in this one")
+            raise TopicError(f"the broker at {self.address} was opened by another process. Call connect() in this one.")
         with self._lock:
             if self._opened is None:
                 self._opened = Admin(self.connection)
@@ -263,6 +268,6 @@ class KafkaBroker:
 
     def _choose(self, topic: Topic, keys: list[bytes | None]) -> list[int]:
         if topic.partitions > 1 and None in keys and topic.id not in self._turns:
-            # Go on where others ended, for a process that writes little.
+            # Go on where other processes ended: a process that produces little would always begin with partition 0.
             self._turns[topic.id] = count(sum(topics.end_offsets(self._admin(), topic).values()))
-        return choose(keys, topic.partitions, self._turns.get(topic.id, count()))
+        return choose_partitions(keys, topic.partitions, self._turns.get(topic.id, count()))

@@ -1,4 +1,4 @@
-"""Where a cluster is and how to get in: makes Kafka's clients."""
+"""The address of a cluster and the settings of its clients."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from headrace.brokers.kafka.settings import check_address, check_settings, hidden, number
+from headrace.brokers.kafka.settings import check_address, check_settings, whole_number, without_secrets
 from headrace.errors import ConfigError
 
 Client = TypeVar("Client")
 
 PATIENCE_MS = 30_000
-"""How long to wait for an answer, unless `socket.timeout.ms` says so."""
+"""How long to wait for an answer, unless `socket.timeout.ms` is set."""
 
 _log = logging.getLogger("headrace.kafka")
-_log.addHandler(logging.NullHandler())  # without it, Python prints warnings of loggers that nobody has set up
+_log.addHandler(logging.NullHandler())  # otherwise Python prints the warnings of a logger without a handler
 
 
 class Connection:
     """The address of a cluster and the settings of its clients.
 
-    Makes clients and keeps none: whoever asks for one owns it, closes it, and never takes it into a forked process. A
-    connection itself may go anywhere; it can be pickled if its settings can.
+    It makes clients and keeps none. The caller owns a client, closes it, and never takes it into a forked process. A
+    connection itself can be shared with any process, and pickled if its settings can.
     """
 
     def __init__(self, address: str, settings: Mapping[str, Any] | None = None) -> None:
@@ -33,16 +33,16 @@ class Connection:
         check_settings(settings or {})
         self.address = address
         self.settings = dict(settings or {})
-        self.patience = number(self.settings, "socket.timeout.ms", PATIENCE_MS) / 1000
+        self.patience = whole_number(self.settings, "socket.timeout.ms", PATIENCE_MS) / 1000
 
     def admin(self, **overrides: Any) -> AdminClient:
-        """Return a client that looks after topics."""
+        """Return a client that manages topics."""
         return self._make(AdminClient, {"socket.timeout.ms": int(self.patience * 1000)}, overrides)
 
     def consumer(self, **overrides: Any) -> Consumer:
-        """Return a client that reads the partitions that it is assigned, without a group and without commits."""
+        """Return a client that reads the partitions assigned to it, without a group and without commits."""
         settings = {
-            "group.id": "headrace",  # must be given, but is not used
+            "group.id": "headrace",  # required, but not used
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "error",
@@ -55,9 +55,9 @@ class Connection:
         settings = {"enable.idempotence": True, "message.timeout.ms": int(self.patience * 1000)}
         return self._make(Producer, settings, overrides)
 
-    def hidden(self, text: str) -> str:
-        """Return a text without the secrets of the settings."""
-        return hidden(text, self.settings)
+    def without_secrets(self, text: str) -> str:
+        """Return a text without the secrets that the settings contain."""
+        return without_secrets(text, self.settings)
 
     def __repr__(self) -> str:
         return f"Connection({self.address!r})"
@@ -69,5 +69,5 @@ class Connection:
         try:
             return kind({**common, **settings, **self.settings, **overrides})
         except (KafkaException, TypeError, ValueError) as error:
-            said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-            raise ConfigError(f"settings of Kafka's clients: {self.hidden(said)}") from None
+            problem = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+            raise ConfigError(f"settings of Kafka's clients: {self.without_secrets(problem)}") from None

@@ -1,4 +1,4 @@
-"""Reading a topic of Kafka: to what was its end, or on and on."""
+"""Read a topic of Kafka, up to its end or without one."""
 
 from __future__ import annotations
 
@@ -11,71 +11,71 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from headrace.brokers.broker import TopicRecord
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.error_messages import UNKNOWN_TOPIC, explained
+from headrace.brokers.kafka.error_messages import UNKNOWN_TOPIC, readable_error
 from headrace.brokers.kafka.patience import Patience
 from headrace.errors import StreamsError, TopicError
 
 _STEP = 0.1  # seconds between two looks at a client's errors
 _AT_ONCE = 1000
-_LOOK_SECONDS = 1.0  # between two looks whether the topic is still there; to a client it is only silent when it is not
+_CHECK_SECONDS = 1.0  # between two looks whether the topic still exists; a client only sees silence if it does not
 _AT_END_MS, _FOLLOWING_MS = 50, 500
-"""How long the broker may keep a request at the end of a partition; that it is the end is known only after that."""
+"""How long the broker may hold a request at the end of a partition. Only after this time is the end known."""
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What of a topic to read, by partition."""
+class ReadRequest:
+    """The records of a topic to read, by partition."""
 
     topic: str
     positions: dict[int, int]
-    """Where to begin: an offset that there is, or the end."""
+    """Where to begin: an existing offset, or the end."""
     wanted: dict[int, int]
-    """The first offset that is wanted, which may be one that is still to come."""
+    """The first offset that is wanted. It may be one that does not exist yet."""
     ends: dict[int, int] | None
-    """Where to end; None to wait for more."""
+    """Where to stop; None to wait for more."""
     read_committed: bool
 
 
-class Reader:
-    """Reads a topic: of each partition in order, and of all of them as they come.
+class TopicReader:
+    """Reads a topic: each partition in order, and all of them as their records come.
 
-    Transactions and compaction leave gaps in the offsets, also at the end. So a partition is read when its last record
-    has come, or one behind its end, or word that there are no more.
+    Transactions and compaction leave gaps in the offsets, also at the end. So a partition is complete when its last
+    record has come, or a record after its end, or the message that there are no more.
     """
 
     def __init__(
         self,
         connection: Connection,
-        reading: Reading,
+        request: ReadRequest,
         *,
         is_closed: Callable[[], bool],
-        is_there: Callable[[], bool],
+        topic_exists: Callable[[], bool],
     ) -> None:
         self._connection = connection
-        self._reading = reading
+        self._request = request
         self._is_closed = is_closed
-        self._is_there = is_there
-        self._looked = time.monotonic()
-        self._doing = f"read topic '{reading.topic}'"
+        self._topic_exists = topic_exists
+        self._checked = time.monotonic()
+        self._doing = f"read topic '{request.topic}'"
         self._patience = Patience(connection)
-        ends = reading.ends
+        ends = request.ends
         self._positions = {
             partition: position
-            for partition, position in reading.positions.items()
+            for partition, position in request.positions.items()
             if ends is None or position < ends[partition]
         }
 
     def records(self) -> Iterator[TopicRecord]:
-        """Walk the records."""
+        """Read the records."""
         if not self._positions:
             return
-        following = self._reading.ends is None
+        following = self._request.ends is None
         consumer = self._connection.consumer(
             **{
                 "error_cb": self._patience,
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": _FOLLOWING_MS if following else _AT_END_MS,
-                "isolation.level": "read_committed" if self._reading.read_committed else "read_uncommitted",
+                "isolation.level": "read_committed" if self._request.read_committed else "read_uncommitted",
             }
         )
         self._assign(consumer)
@@ -87,81 +87,85 @@ class Reader:
                     yield self._record(message)
 
     def _assign(self, consumer: Consumer) -> None:
-        places = self._positions.items()
-        consumer.assign([TopicPartition(self._reading.topic, partition, offset) for partition, offset in places])
+        topic, positions = self._request.topic, self._positions.items()
+        consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in positions])
 
     def _messages(self, consumer: Consumer) -> list[Message]:
-        """Return what is there, after a moment if nothing is."""
+        """Return the messages that have arrived. If there are none, wait a moment."""
         if self._is_closed():
-            raise TopicError(f"{self._connection.address} was closed while topic '{self._reading.topic}' was read")
+            raise TopicError(
+                f"{self._connection.address} was closed while topic '{self._request.topic}' was being read"
+            )
         first = consumer.poll(_STEP)
-        self._look()
+        self._check_topic()
         if first is not None:
             self._patience.renew()
             return [first, *consumer.consume(_AT_ONCE, 0)]
-        if self._reading.ends is None:
-            self._patience.check_let_in(self._doing)  # it may be long until there is something to read
+        if self._request.ends is None:
+            self._patience.check_login(self._doing)  # the next record may take any time
         else:
             self._patience.check(self._doing)
         return []
 
-    def _look(self) -> None:
-        """Raise when the topic was deleted."""
-        if time.monotonic() - self._looked < _LOOK_SECONDS:
+    def _check_topic(self) -> None:
+        """Raise if the topic was deleted."""
+        if time.monotonic() - self._checked < _CHECK_SECONDS:
             return
-        with suppress(StreamsError):  # no answer: that is for the reader itself to find out
-            if not self._is_there():
-                raise self._deleted()
-        self._looked = time.monotonic()
+        with suppress(StreamsError):  # no answer: reading itself will show that
+            if not self._topic_exists():
+                raise self._deleted_error()
+        self._checked = time.monotonic()
 
     def _take(self, consumer: Consumer, message: Message) -> bool:
-        """Go on to a record, and tell whether it is wanted."""
+        """Advance to a record, and tell whether it is wanted."""
         partition, offset = message.partition(), message.offset()
         position = self._positions.get(partition)
-        if position is None:  # it came with the one that was the last
+        if position is None:  # it came together with the last one
             return False
         if offset < position:
-            raise self._deleted()
+            raise self._deleted_error()
         self._positions[partition] = offset + 1
-        end = None if self._reading.ends is None else self._reading.ends[partition]
+        end = None if self._request.ends is None else self._request.ends[partition]
         if end is not None and offset + 1 >= end:
             self._finish(consumer, partition)
-        return offset >= self._reading.wanted[partition] and (end is None or offset < end)
+        return offset >= self._request.wanted[partition] and (end is None or offset < end)
 
     def _handle(self, consumer: Consumer, message: Message) -> None:
-        """Do what an error, or the end of a partition, calls for."""
+        """Handle an error, or the end of a partition."""
         error, partition = message.error(), message.partition()
         code = error.code()
         if code == KafkaError._PARTITION_EOF:
-            if self._reading.ends is not None and partition in self._positions:
+            if self._request.ends is not None and partition in self._positions:
                 self._finish(consumer, partition)
         elif code == KafkaError._AUTO_OFFSET_RESET:
-            self._find_again(consumer, partition)
+            self._skip_deleted(consumer, partition)
         elif code in UNKNOWN_TOPIC:
-            raise self._deleted()
-        elif code != KafkaError.GROUP_AUTHORIZATION_FAILED:  # the client looks for its group, which it does not need
-            raise explained(error, self._connection, self._doing, self._reading.topic, "Read")
+            raise self._deleted_error()
+        elif code != KafkaError.GROUP_AUTHORIZATION_FAILED:  # of the client's group, which it does not need
+            raise readable_error(error, self._connection, self._doing, self._request.topic, "Read")
 
-    def _find_again(self, consumer: Consumer, partition: int) -> None:
-        """Go on with the first record there is, when retention has deleted the next one."""
-        place = TopicPartition(self._reading.topic, partition)
+    def _skip_deleted(self, consumer: Consumer, partition: int) -> None:
+        """Continue with the first existing record after retention has deleted the next one."""
+        wanted = TopicPartition(self._request.topic, partition)
         try:
-            first, _ = consumer.get_watermark_offsets(place, timeout=self._connection.patience)
+            first, _ = consumer.get_watermark_offsets(wanted, timeout=self._connection.patience)
         except KafkaException as error:
-            raise explained(error.args[0], self._connection, self._doing, self._reading.topic, "Read") from None
+            raise readable_error(error.args[0], self._connection, self._doing, self._request.topic, "Read") from None
         if first <= self._positions[partition]:
-            raise self._deleted()
+            raise self._deleted_error()
         self._positions[partition] = first
         self._assign(consumer)
 
     def _finish(self, consumer: Consumer, partition: int) -> None:
         del self._positions[partition]
-        consumer.pause([TopicPartition(self._reading.topic, partition)])
+        consumer.pause([TopicPartition(self._request.topic, partition)])
 
     def _record(self, message: Message) -> TopicRecord:
         headers = [(name, value or b"") for name, value in message.headers() or ()]
         key, value, (_, timestamp) = message.key(), message.value(), message.timestamp()
-        return TopicRecord(self._reading.topic, message.partition(), message.offset(), timestamp, key, value, headers)
+        return TopicRecord(self._request.topic, message.partition(), message.offset(), timestamp, key, value, headers)
 
-    def _deleted(self) -> TopicError:
-        return TopicError(f"topic '{self._reading.topic}' at {self._connection.address} was deleted while it was read")
+    def _deleted_error(self) -> TopicError:
+        return TopicError(
+            f"topic '{self._request.topic}' at {self._connection.address} was deleted while it was being read"
+        )

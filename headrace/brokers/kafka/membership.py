@@ -1,29 +1,30 @@
-"""An application's consumer group, of which its latest run is the one member.
+"""An application's consumer group. Its only member is the latest run.
 
-The member has the application's name: whoever joins under it takes the place of the one before, at once and for good.
+The member has the application's id as its name. A run that joins under this name replaces the earlier run, at once and
+for good.
 """
 
 from __future__ import annotations
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from headrace.brokers.kafka.batch_producer import STEP
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.error_messages import explained_in_batch
+from headrace.brokers.kafka.error_messages import readable_batch_error
 from headrace.brokers.kafka.patience import Patience
-from headrace.brokers.kafka.settings import number
-from headrace.brokers.kafka.transactions import STEP
+from headrace.brokers.kafka.settings import whole_number
 from headrace.errors import HeadraceError
 
 _SESSION_MS = 45_000
-"""How long a run may be silent, as for Kafka's own clients. The next run need not wait for that, but others have to."""
+"""How long a run may be silent, as for Kafka's own clients. The next run need not wait so long; other tools must."""
 _SHORTEST_MS = 6_000
-"""The shortest session that a broker allows, unless it was told otherwise."""
+"""The shortest session that a broker allows, unless it is configured otherwise."""
 _POLL_MS = 86_400_000
 
 
 def join(connection: Connection, application_id: str, topic: str, session_ms: int = _SESSION_MS) -> Consumer:
-    """Become the member; it reads nothing. Its topic is one that is there, for a group must have one."""
-    session_ms = number(connection.settings, "session.timeout.ms", session_ms)
+    """Become the member. It reads nothing, but a group must have a topic, so it gets an existing one."""
+    session_ms = whole_number(connection.settings, "session.timeout.ms", session_ms)
     patience, doing = Patience(connection), f"join the group '{application_id}'"
     group = connection.consumer(
         **{
@@ -36,25 +37,25 @@ def join(connection: Connection, application_id: str, topic: str, session_ms: in
     )
     joined: list[bool] = []
 
-    def assigned(consumer: Consumer, places: list[TopicPartition]) -> None:
+    def assigned(consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.assign([])
         joined.append(True)
 
-    def refused(error: KafkaError) -> HeadraceError:
-        return explained_in_batch(error, connection, doing, application_id, ())
+    def join_error(error: KafkaError) -> HeadraceError:
+        return readable_batch_error(error, connection, doing, application_id, ())
 
     try:
         group.subscribe([topic], on_assign=assigned)
         while not joined:
             message = group.poll(STEP)
             if message is not None and message.error() is not None:
-                raise refused(message.error())
+                raise join_error(message.error())
             patience.check(doing)
     except KafkaException as error:
-        raise refused(error.args[0]) from None
+        raise join_error(error.args[0]) from None
     return group
 
 
 def leave_soon(connection: Connection, application_id: str, topic: str) -> None:
-    """Take the member's place and be silent: a broker lets a member with a name go only when its session is over."""
+    """Replace the member and stay silent: a broker removes a member with a name only after its session."""
     join(connection, application_id, topic, _SHORTEST_MS)

@@ -1,7 +1,7 @@
-"""Waiting for a broker, with a limit.
+"""Wait for a broker, with a limit.
 
-librdkafka goes on trying whatever happens, and tells of errors on the side, while its client is polled. So these are
-collected, and a call that waits looks at them.
+librdkafka never stops trying, and reports errors on the side while its client is polled. So these errors are collected,
+and a call that waits looks at them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from confluent_kafka import KafkaError
 
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.error_messages import NOT_LET_IN, NOT_SECURE, explained, no_answer
+from headrace.brokers.kafka.error_messages import LOGIN_FAILED, TLS_FAILED, no_answer_error, readable_error
 
 _DOWN_SECONDS = 10.0
-"""How long to wait while no broker can be reached: one that restarts comes back, one that is not there does not."""
+"""How long to wait if no broker can be reached. A broker that restarts is back by then."""
 
 
 class Patience:
-    """The errors of one client's connections, and how long they are borne; give it to the client as `error_cb`."""
+    """Collects the errors of a client's connections, and limits how long to wait. The client gets it as `error_cb`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -28,14 +28,14 @@ class Patience:
         self.renew()
 
     def __call__(self, error: KafkaError) -> None:
-        """Take note of an error."""
+        """Remember an error."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._down = True
         else:
             self.last = error
 
     def renew(self) -> None:
-        """Forget the errors: the broker was heard of."""
+        """Forget the errors, because the broker has answered."""
         self.last = None
         self._down = False
         self.begin()
@@ -45,22 +45,22 @@ class Patience:
         self._begin = time.monotonic()
 
     def check(self, doing: str) -> None:
-        """Raise when there is no use in waiting any longer."""
-        self.check_let_in(doing)
+        """Raise if waiting any longer is useless."""
+        self.check_login(doing)
         waited = time.monotonic() - self._begin
         if waited > self._connection.patience or (self._down and waited > _DOWN_SECONDS):
-            raise no_answer(self._connection, doing, self.last)
+            raise no_answer_error(self._connection, doing, self.last)
 
-    def check_let_in(self, doing: str) -> None:
-        """Raise when there is a broker, but it does not let this client in."""
-        if self.last is not None and self.last.code() in (*NOT_LET_IN, *NOT_SECURE):
-            raise explained(self.last, self._connection, doing)
+    def check_login(self, doing: str) -> None:
+        """Raise if the broker rejects this client's login or connection."""
+        if self.last is not None and self.last.code() in (*LOGIN_FAILED, *TLS_FAILED):
+            raise readable_error(self.last, self._connection, doing)
 
 
-def answered(call: Callable[[], object], seconds: float) -> bool:
-    """Call, in a thread of its own, and tell whether it came back in time; what it raises is raised here."""
+def returns_in_time(call: Callable[[], object], seconds: float) -> bool:
+    """Make a call in a thread of its own, and tell whether it returned in time. Raise what it raises."""
     raised: list[BaseException] = []
-    is_back = threading.Event()
+    returned = threading.Event()
 
     def run() -> None:
         try:
@@ -68,10 +68,10 @@ def answered(call: Callable[[], object], seconds: float) -> bool:
         except BaseException as error:
             raised.append(error)
         finally:
-            is_back.set()
+            returned.set()
 
     threading.Thread(target=run, name="headrace-call", daemon=True).start()
-    if not is_back.wait(seconds):
+    if not returned.wait(seconds):
         return False
     if raised:
         raise raised[0]

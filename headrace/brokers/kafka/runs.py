@@ -1,37 +1,37 @@
-"""Applications on Kafka: their runs, and batches that are written once.
+"""Applications on Kafka: their runs, and writing each batch once.
 
-Tasks write what they put out where they run, in transactions of their own (tasks.py). When all of them have, the driver
-writes the offsets up to which topics are read, and a marker that says that the batch is in. A run's first act is to
-take over the driver's transactional id and the application's membership in its consumer group: from then on the broker
-refuses what an older run sends, and takes back what it left half done.
+Tasks write their outputs where they run, in transactions of their own (task_transactions.py). When all tasks have
+written, the driver writes the positions and a marker that says that the batch was written. A run begins by taking over
+the driver's transactional id and the membership in the application's consumer group. From then on the broker refuses
+what an older run sends, and aborts what it left open.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headrace.brokers.batches import Offsets
-from headrace.brokers.broker import TopicInfo
 from headrace.brokers.checking import is_whole
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
+from headrace.brokers.kafka.batch_producer import STEP, BatchProducer
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.error_messages import explained, not_allowed
-from headrace.brokers.kafka.markers import Marker, Markers, commits_topic
+from headrace.brokers.kafka.error_messages import not_allowed_error, readable_error
+from headrace.brokers.kafka.markers import Marker, MarkerReader, commits_topic
 from headrace.brokers.kafka.membership import join, leave_soon
+from headrace.brokers.kafka.producer_errors import superseded_error
 from headrace.brokers.kafka.task_transactions import KafkaPermit
-from headrace.brokers.kafka.transactions import STEP, Transactions, superseded
 from headrace.brokers.runs import NO_BATCH, Run
 from headrace.brokers.writing import PartitionRecords
-from headrace.errors import StreamsError, TopicError, UnavailableError
+from headrace.errors import StreamsError
 from headrace.raw_records import RecordToWrite
 
-_NOT_YET = (  # for a moment: the broker has just started, the group has moved, or its last member is to be given up
+_NOT_YET = (  # for a moment: the broker has just started, the group is moving, or its last member has just left
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -40,15 +40,15 @@ _NOT_YET = (  # for a moment: the broker has just started, the group has moved, 
 
 
 @dataclass
-class Session:
-    """What a run has open."""
+class OpenRun:
+    """A run of this process, with its producer and its membership in the group."""
 
     run: Run
-    producer: Transactions
+    producer: BatchProducer
     group: Consumer
-    """Never closed but let go of, like all consumers here: to close one may wait for ever while no broker is there."""
+    """Like all consumers here it is dropped, never closed: without a broker, closing may wait for ever."""
     marker: Marker
-    """The last one that was written."""
+    """The last marker that was written."""
 
     @property
     def exactly_once(self) -> bool:
@@ -56,64 +56,64 @@ class Session:
 
 
 class Runs:
-    """The runs of applications that this process has begun, and what is known of others."""
+    """The runs that this process has begun, and the markers of all applications."""
 
     def __init__(self, connection: Connection, admin: Callable[[], Admin]) -> None:
         self._connection = connection
         self._admin = admin
-        self._markers = Markers(connection, admin)
-        self._sessions: dict[str, Session] = {}
+        self._markers = MarkerReader(connection, admin)
+        self._open_runs: dict[str, OpenRun] = {}
 
     def marker(self, application_id: str) -> Marker | None:
-        """Return the last marker that is committed."""
+        """Return an application's last committed marker."""
         return self._markers.last(application_id)
 
     def is_latest(self, run: Run) -> bool:
-        """Tell whether no later run has begun, and the application was not forgotten."""
+        """Tell whether no later run has begun and the application was not forgotten."""
         known = self.marker(run.application_id)
         return known is not None and known.run == run.number
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
     def begin(self, application_id: str, lineage: str, *, exactly_once: bool, changelogs: Iterable[str]) -> Run:
-        """Begin a run of an application: from now on no earlier one can write."""
+        """Begin a run of an application. From now on, earlier runs cannot write."""
         self.end(application_id)
-        producer = Transactions(self._connection, application_id, application_id if exactly_once else None)
+        producer = BatchProducer(self._connection, application_id, application_id if exactly_once else None)
         group = join(self._connection, application_id, commits_topic(application_id))
         marker = _next_run(self._settled(application_id), lineage, changelogs)
         run = Run(application_id, marker.run, lineage)
-        session = Session(run, producer, group, marker)
-        self._write(session, marker, (), {}, lambda topic: 1)
-        producer.is_latest = lambda: self.is_latest(run)
-        self._sessions[application_id] = session
+        open_run = OpenRun(run, producer, group, marker)
+        self._write(open_run, marker, (), {}, lambda topic: 1)
+        producer.errors.is_latest = lambda: self.is_latest(run)
+        self._open_runs[application_id] = open_run
         return run
 
     def permit(self, run: Run) -> KafkaPermit:
-        """Return what tasks need to write where they run."""
-        session = self._sessions[run.application_id]
-        member = session.group.consumer_group_metadata() if session.exactly_once else None
-        return KafkaPermit(run, member, session.marker.batch, session.marker.done)
+        """Return the permit for tasks to write in place."""
+        open_run = self._open_runs[run.application_id]
+        member = open_run.group.consumer_group_metadata() if open_run.exactly_once else None
+        return KafkaPermit(run, member, open_run.marker.batch, open_run.marker.done)
 
     def end(self, application_id: str, run: Run | None = None) -> None:
-        """Let go of what this process has open for an application, or for one run of it."""
-        session = self._sessions.get(application_id)
-        if session is not None and run in (None, session.run):
-            del self._sessions[application_id]
+        """Drop the connections of an application in this process, or only those of one run."""
+        open_run = self._open_runs.get(application_id)
+        if open_run is not None and run in (None, open_run.run):
+            del self._open_runs[application_id]
 
     def close(self) -> None:
-        """Let go of everything."""
-        self._sessions.clear()
+        """Drop all connections."""
+        self._open_runs.clear()
 
     def forget(self, application_id: str) -> None:
-        """Forget an application: fence what runs of it, then delete its internal topics and its offsets.
+        """Forget an application: fence its runs, then delete its internal topics and its offsets.
 
-        The one with the names of the others goes last.
+        The topic with the names of the others is deleted last.
         """
         self.end(application_id)
         admin, commits = self._admin(), commits_topic(application_id)
         known = topics.partition_counts(admin)
         if commits in known:
-            Transactions(self._connection, application_id, application_id)
+            BatchProducer(self._connection, application_id, application_id)
             leave_soon(self._connection, application_id, commits)
             marker = self._settled(application_id)
             for name in (*(marker.changelogs if marker else ()), commits):
@@ -123,12 +123,12 @@ class Runs:
 
     def _settled(self, application_id: str) -> Marker | None:
         def end(writer: str) -> None:
-            Transactions(self._connection, application_id, writer)  # whoever has that id now, its transaction is over
+            BatchProducer(self._connection, application_id, writer)  # ends the open transaction of this id
 
         return self._markers.settled(application_id, end)
 
     def _delete_group(self, application_id: str) -> None:
-        """Delete an application's group with its offsets, if there is one, as soon as it has no member."""
+        """Delete an application's group and its offsets, if it exists, as soon as it has no member."""
         admin, until = self._admin(), time.monotonic() + self._connection.patience
         doing = f"delete the group '{application_id}'"
         while True:
@@ -141,9 +141,9 @@ class Runs:
                     return
                 if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
                     where = f"cannot {doing} at {self._connection.address}"
-                    raise not_allowed(self._connection, where, f"Delete on group '{application_id}'") from None
+                    raise not_allowed_error(self._connection, where, f"Delete on group '{application_id}'") from None
                 if code not in _NOT_YET or time.monotonic() > until:
-                    raise explained(error.args[0], self._connection, doing) from None
+                    raise readable_error(error.args[0], self._connection, doing) from None
             time.sleep(STEP)
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -156,23 +156,25 @@ class Runs:
         positions: Offsets,
         partitions: Callable[[str], int],
     ) -> bool:
-        """Say that a batch is in, with the records that no task has written; tell whether that was to be done."""
+        """Write a batch's marker, positions and remaining records. Return False if the batch was written before."""
         if not is_whole(batch, 0):
             raise StreamsError(f"application '{run.application_id}': expected a batch of at least 0, got {batch!r}")
-        session = self._sessions.get(run.application_id)
-        if session is None:
-            raise StreamsError(f"run {run.number} of application '{run.application_id}' is over: a batch of it failed")
-        if session.run != run or not (session.exactly_once or self.is_latest(run)):
-            raise superseded(run.application_id)
-        if batch <= session.marker.batch:
+        open_run = self._open_runs.get(run.application_id)
+        if open_run is None:
+            raise StreamsError(
+                f"run {run.number} of application '{run.application_id}' has ended because a batch failed"
+            )
+        if open_run.run != run or not (open_run.exactly_once or self.is_latest(run)):
+            raise superseded_error(run.application_id)
+        if batch <= open_run.marker.batch:
             return False
-        read = {topic: dict(places) for topic, places in session.marker.positions.items()}
-        for topic, places in positions.items():
-            read.setdefault(topic, {}).update(places)
-        session.group.poll(0)
+        read = {topic: dict(offsets) for topic, offsets in open_run.marker.positions.items()}
+        for topic, offsets in positions.items():
+            read.setdefault(topic, {}).update(offsets)
+        open_run.group.poll(0)
         try:
-            marker = Marker(run.number, run.lineage, batch, read, changelogs=session.marker.changelogs)
-            self._write(session, marker, list(records), positions, partitions)
+            marker = Marker(run.number, run.lineage, batch, read, changelogs=open_run.marker.changelogs)
+            self._write(open_run, marker, list(records), positions, partitions)
         except BaseException:
             self.end(run.application_id)
             raise
@@ -180,59 +182,45 @@ class Runs:
 
     def _write(
         self,
-        session: Session,
+        open_run: OpenRun,
         marker: Marker,
         records: Iterable[PartitionRecords],
         positions: Offsets,
         partitions: Callable[[str], int],
     ) -> None:
-        """Do all of it or nothing; without exactly once, until it is done."""
-        producer = session.producer
+        """Write all of it or nothing. Without exactly once, write until all of it is written."""
+        producer = open_run.producer
         producer.begin()
-        with producer.explaining():
-            for topic, partition, written in records:
-                producer.send(topic, partition, written, partitions)
-            if not session.exactly_once:
-                producer.flush()  # or else the batch could be marked, and a record of it be refused
-            self._mark(session, marker)
+        with producer.aborting_on_error():
+            for topic, partition, outputs in records:
+                producer.send(topic, partition, outputs, partitions)
+            if not open_run.exactly_once:
+                producer.flush()  # otherwise the batch could be marked although a record is refused
+            self._mark(open_run, marker)
             offsets = [
                 TopicPartition(topic, partition, offset)
-                for topic, places in positions.items()
-                for partition, offset in places.items()
+                for topic, read in positions.items()
+                for partition, offset in read.items()
             ]
-            if offsets and session.exactly_once:
-                producer.send_offsets(offsets, session.group.consumer_group_metadata())
+            if offsets and open_run.exactly_once:
+                producer.send_offsets(offsets, open_run.group.consumer_group_metadata())
             elif offsets:
                 producer.flush()
-                session.group.commit(offsets=offsets, asynchronous=False)
+                open_run.group.commit(offsets=offsets, asynchronous=False)
             producer.commit()
-        session.marker = marker
+        open_run.marker = marker
 
-    def _mark(self, session: Session, marker: Marker) -> None:
-        application_id = session.run.application_id
+    def _mark(self, open_run: OpenRun, marker: Marker) -> None:
+        application_id = open_run.run.application_id
         record: RecordToWrite = (application_id.encode(), msgspec.json.encode(marker), int(time.time() * 1000), None)
-        session.producer.send(commits_topic(application_id), 0, [record], lambda topic: 1)
+        open_run.producer.send(commits_topic(application_id), 0, [record], lambda topic: 1)
 
 
 def _next_run(last: Marker | None, lineage: str, changelogs: Iterable[str]) -> Marker:
-    """Return the marker of a run that begins."""
+    """Return the first marker of a new run."""
     if last is None:
         return Marker(1, lineage, NO_BATCH, changelogs=tuple(sorted(changelogs)))
     made = tuple(sorted({*last.changelogs, *changelogs}))
     if last.lineage != lineage:
         return Marker(last.run + 1, lineage, NO_BATCH, last.positions, changelogs=made)
     return msgspec.structs.replace(last, run=last.run + 1, changelogs=made)
-
-
-def make_topics(
-    admin: Admin, wanted: Iterable[TopicInfo], replication_factor: int, settings: Mapping[str, str] | None = None
-) -> None:
-    """Create the topics that are missing."""
-    known = topics.partition_counts(admin)
-    for info in wanted:
-        if info.name not in known:
-            try:
-                topics.create_topic(admin, info, replication_factor=replication_factor, settings=settings)
-            except (TopicError, UnavailableError):  # it may be there: somebody was quicker, or it may not be seen
-                if topics.described(admin, info.name, "Read or Write, or Create if there is none,") is None:
-                    raise

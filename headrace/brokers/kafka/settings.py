@@ -1,4 +1,4 @@
-"""What may be set on Kafka's clients: librdkafka's names, except for what Headrace decides."""
+"""Settings of Kafka's clients: all of librdkafka's, except for those that Headrace fixes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SERVER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):([0-9]{1,5})")
 _LOGIN = re.compile(r"[^/\s,]*@")
 
 _ADDRESS = "the address says where the brokers are"
-_GROUP = "the group is the application's, and its one member the run"
-_READING = "a reader's own call decides where it begins and what it sees"
+_GROUP = "the group belongs to the application, and its only member is the run"
+_READING = "each call that reads decides where it begins and what it sees"
 _WRITING = "records are written once and acknowledged by all replicas"
-OURS = {
+FIXED = {
     "acks": _WRITING,
     "auto.offset.reset": _READING,
     "bootstrap.servers": _ADDRESS,
@@ -33,11 +33,11 @@ OURS = {
     "logger": "clients log to the logger 'headrace.kafka'",
     "metadata.broker.list": _ADDRESS,
     "on_delivery": _WRITING,
-    "partitioner": "the partition of a key is the one that a Java client chooses",
+    "partitioner": "keys go to the partitions that a Java client would choose",
     "request.required.acks": _WRITING,
     "transactional.id": _WRITING,
 }
-"""Settings that Headrace decides, and why."""
+"""Settings that Headrace fixes, and why."""
 
 _TLS = "none: the clients take the highest version of TLS that they and the broker have"
 JAVA_ONLY = {
@@ -51,7 +51,7 @@ JAVA_ONLY = {
     "max.request.size": "message.max.bytes",
     "partitioner.class": "partitioner= of to and repartition",
     "sasl.jaas.config": "sasl.username and sasl.password",
-    "sasl.login.callback.handler.class": "oauth_cb, a function that returns a token and when it ends",
+    "sasl.login.callback.handler.class": "oauth_cb, a function that returns a token and its expiry",
     "ssl.enabled.protocols": _TLS,
     "ssl.protocol": _TLS,
     "ssl.truststore.certificates": "ssl.ca.pem",
@@ -62,11 +62,11 @@ JAVA_ONLY = {
     "ssl.keystore.key": "ssl.key.pem",
     "ssl.keystore.type": "ssl.keystore.location for PKCS#12, or ssl.certificate.location and ssl.key.location for PEM",
 }
-"""Settings of Java's clients, and what is set instead."""
+"""Settings of Java's clients, and what to set instead."""
 
 
 def check_address(address: str) -> None:
-    """Raise when an address is not a list of HOST:PORT."""
+    """Raise if an address is not a list of HOST:PORT."""
     servers = [_SERVER.fullmatch(server.strip()) for server in address.split(",")]
     if not all(server and 0 < int(server[2]) < 65536 for server in servers):
         shown = _LOGIN.sub("****@", address)
@@ -74,27 +74,27 @@ def check_address(address: str) -> None:
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise when a setting is decided by Headrace, or belongs to Java's clients."""
+    """Raise if Headrace fixes a setting, or if it belongs to Java's clients."""
     for name in settings:
-        if name in OURS:
-            raise ConfigError(f"Kafka setting '{name}' cannot be given: {OURS[name]}")
+        if name in FIXED:
+            raise ConfigError(f"Kafka setting '{name}' cannot be set: {FIXED[name]}")
         if name in JAVA_ONLY:
-            raise ConfigError(f"Kafka setting '{name}' is one of Java's clients. Instead: {JAVA_ONLY[name]}")
+            raise ConfigError(f"Kafka setting '{name}' belongs to Java's clients. Instead: {JAVA_ONLY[name]}")
 
 
-def number(settings: Mapping[str, Any], name: str, default: int) -> int:
-    """Return a setting that is a whole number."""
+def whole_number(settings: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a setting that must be a whole number."""
     given = settings.get(name, default)
     try:
         return int(given)
     except (TypeError, ValueError):
-        raise ConfigError(f"Kafka setting: expected a number for '{name}', got {given!r}") from None
+        raise ConfigError(f"Kafka setting '{name}': expected a number, got {given!r}") from None
 
 
-def hidden(text: str, settings: Mapping[str, Any]) -> str:
-    """Return a text without the secrets among settings.
+def without_secrets(text: str, settings: Mapping[str, Any]) -> str:
+    """Return a text without the secrets that settings contain.
 
-    >>> hidden("wrong password 'abc'", {"sasl.password": "abc"})
+    >>> without_secrets("wrong password 'abc'", {"sasl.password": "abc"})
     "wrong password '****'"
     """
     for name, value in settings.items():

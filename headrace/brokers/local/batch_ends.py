@@ -1,7 +1,7 @@
-"""Where the next batch ends in each partition of the embedded log.
+"""Find where the next batch ends in each partition of the embedded log.
 
-Records have one order across partitions: next is always the one with the lowest (timestamp, sequence) of those that
-are first in their partition. It depends on nothing that was before, so batches may be cut anywhere, and a large one is
+Records have one order across partitions. Each partition offers its next record, and the one with the lowest (timestamp,
+sequence) comes first. This does not depend on earlier records, so batches may be cut anywhere, and a large batch is
 planned piece by piece.
 """
 
@@ -20,14 +20,14 @@ from headrace.brokers.local.topics import Topic, find_topic
 from headrace.errors import ConfigError
 
 MERGED = 2_000
-"""Up to so many records are merged one by one; for more SQLite looks for the place to cut."""
+"""A batch of up to this many records is merged record by record. For a larger one SQLite searches for the ends."""
 _PIECES = 8
 _FIRST_PAGE, _LARGEST_PAGE = 16, 1_024
 
 
 @dataclass
 class _Span:
-    """The records of a partition that a batch may take; `stop` is where it has got to."""
+    """The records of a partition that a batch may take. `stop` is the end of those that it takes so far."""
 
     topic: Topic
     partition: int
@@ -36,11 +36,11 @@ class _Span:
     gaps: bool
 
     def __post_init__(self) -> None:
-        self.range = f"FROM {self.topic.table(self.partition)} WHERE offset >= ? AND offset < ?"
+        self.source = f"FROM {self.topic.table(self.partition)} WHERE offset >= ? AND offset < ?"
 
 
 def plan_batch(file: LogFile, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
-    """Return where the next batch ends that begins at these offsets: so many records at most."""
+    """Return where a batch ends that begins at these offsets and has at most `limit` records."""
     if limit is not None and not is_whole(limit, 1):
         raise ConfigError(f"expected a batch of at least 1 record, got {limit!r}")
 
@@ -75,7 +75,7 @@ def _spans(file: LogFile, connection: sqlite3.Connection, name: str, offsets: Ma
         end, gaps = known[partition]
         span = _Span(topic, partition, offset, max(offset, end), gaps)
         if gaps:
-            first = connection.execute(f"SELECT offset {span.range} ORDER BY offset LIMIT 1", (offset, end)).fetchone()
+            first = connection.execute(f"SELECT offset {span.source} ORDER BY offset LIMIT 1", (offset, end)).fetchone()
             span.stop = span.end if first is None else first[0]
         yield span
 
@@ -84,7 +84,7 @@ def _spans(file: LogFile, connection: sqlite3.Connection, name: str, offsets: Ma
 
 
 def _merge(connection: sqlite3.Connection, spans: Sequence[_Span], limit: int) -> None:
-    """Take so many records, one by one."""
+    """Take `limit` records, one by one."""
     heads = []
     for number, span in enumerate(spans):
         keys = _keys(connection, span)
@@ -106,11 +106,11 @@ def _merge(connection: sqlite3.Connection, spans: Sequence[_Span], limit: int) -
 
 
 def _keys(connection: sqlite3.Connection, span: _Span) -> Iterator[tuple[int, int, int]]:
-    """Walk a partition's timestamps, sequences and offsets; a few at first, for these may be enough."""
+    """Read a partition's timestamps, sequences and offsets, in small pages first: a few may be enough."""
     start, page = span.stop, _FIRST_PAGE
     while True:
         rows = connection.execute(
-            f"SELECT timestamp, sequence, offset {span.range} ORDER BY offset LIMIT ?", (start, span.end, page)
+            f"SELECT timestamp, sequence, offset {span.source} ORDER BY offset LIMIT ?", (start, span.end, page)
         ).fetchall()
         yield from rows
         if len(rows) < page:
@@ -123,13 +123,13 @@ def _keys(connection: sqlite3.Connection, span: _Span) -> Iterator[tuple[int, in
 
 
 def _take_pieces(connection: sqlite3.Connection, spans: Sequence[_Span], limit: int) -> None:
-    """Take so many records, or almost: each piece shows how much the next one takes of each partition."""
+    """Take nearly `limit` records, in pieces. Each piece shows how much of each partition the next one will take."""
     rest, weights = limit, [1] * len(spans)
     for _ in range(_PIECES):
         shares = _shares([span.end - span.stop for span in spans], weights, rest)
         before = [span.stop for span in spans]
         _take_piece(connection, spans, shares)
-        # Across gaps that may be more than there is, never less.
+        # Where offsets have gaps this counts too many records, never too few.
         taken = [min(span.stop - stop, share) for span, stop, share in zip(spans, before, shares)]
         rest -= sum(taken)
         left = [(span, 1 + count) for span, count in zip(spans, taken) if span.stop < span.end]
@@ -139,28 +139,28 @@ def _take_pieces(connection: sqlite3.Connection, spans: Sequence[_Span], limit: 
 
 
 def _shares(available: Sequence[int], weights: Sequence[int], limit: int) -> list[int]:
-    """Divide the limit: 1 for each, the rest by weight, and what one does not need is for the others."""
+    """Divide the limit: 1 for each, the rest by weight. The others get what one does not need."""
     rest = limit - len(available)
     more = [count - 1 for count in available]
-    open_ones = set(range(len(available)))
-    while open_ones:
-        total = sum(weights[number] for number in open_ones)
-        satisfied = {number for number in open_ones if more[number] * total <= rest * weights[number]}
+    unsatisfied = set(range(len(available)))
+    while unsatisfied:
+        total = sum(weights[number] for number in unsatisfied)
+        satisfied = {number for number in unsatisfied if more[number] * total <= rest * weights[number]}
         if not satisfied:
-            for number in open_ones:
+            for number in unsatisfied:
                 more[number] = rest * weights[number] // total
             break
         rest -= sum(more[number] for number in satisfied)
-        open_ones -= satisfied
+        unsatisfied -= satisfied
     return [1 + count for count in more]
 
 
 def _take_piece(connection: sqlite3.Connection, spans: Sequence[_Span], shares: Sequence[int]) -> None:
-    """Take of each partition what comes before the first record that is left behind a share."""
-    stops = [_behind(connection, span, share) for span, share in zip(spans, shares)]
+    """Take from each partition the records that come before every record that the shares leave out."""
+    stops = [_end_of_share(connection, span, share) for span, share in zip(spans, shares)]
     limited = [number for number, span in enumerate(spans) if stops[number] < span.end]
     if len(spans) > 1 and limited:
-        # Begin where the first end of a share is likely: a lower one that turns up later costs another search.
+        # Begin with the share that probably ends first: finding an earlier end later costs another search.
         limited.sort(key=lambda number: _last(connection, spans[number], stops[number]))
         cut = _highest(connection, spans[limited[0]], stops[limited[0]])
         settled = limited[:1]
@@ -178,36 +178,36 @@ def _take_piece(connection: sqlite3.Connection, spans: Sequence[_Span], shares: 
         span.stop = stop
 
 
-def _behind(connection: sqlite3.Connection, span: _Span, share: int) -> int:
-    """Return the offset of the first record behind a share."""
+def _end_of_share(connection: sqlite3.Connection, span: _Span, share: int) -> int:
+    """Return the offset of the first record after a share."""
     if span.stop + share >= span.end or not span.gaps:
         return min(span.stop + share, span.end)
     found = connection.execute(
-        f"SELECT offset {span.range} ORDER BY offset LIMIT 1 OFFSET ?", (span.stop, span.end, share)
+        f"SELECT offset {span.source} ORDER BY offset LIMIT 1 OFFSET ?", (span.stop, span.end, share)
     ).fetchone()
     return span.end if found is None else int(found[0])
 
 
 def _last(connection: sqlite3.Connection, span: _Span, before: int) -> Any:
-    """Return timestamp and sequence of the last record before an offset."""
+    """Return the timestamp and sequence of the last record before an offset."""
     return connection.execute(
-        f"SELECT timestamp, sequence {span.range} ORDER BY offset DESC LIMIT 1", (span.stop, before)
+        f"SELECT timestamp, sequence {span.source} ORDER BY offset DESC LIMIT 1", (span.stop, before)
     ).fetchone()
 
 
 def _highest(connection: sqlite3.Connection, span: _Span, before: int) -> tuple[int, int]:
-    """Return the highest timestamp before an offset, and the sequence of the last record that has it."""
-    (highest,) = connection.execute(f"SELECT max(timestamp) {span.range}", (span.stop, before)).fetchone()
+    """Return the highest timestamp before an offset, and the sequence of the last record with this timestamp."""
+    (highest,) = connection.execute(f"SELECT max(timestamp) {span.source}", (span.stop, before)).fetchone()
     (sequence,) = connection.execute(
-        f"SELECT sequence {span.range} AND timestamp = ? ORDER BY offset DESC LIMIT 1", (span.stop, before, highest)
+        f"SELECT sequence {span.source} AND timestamp = ? ORDER BY offset DESC LIMIT 1", (span.stop, before, highest)
     ).fetchone()
     return highest, sequence
 
 
 def _first_after(connection: sqlite3.Connection, span: _Span, before: int, cut: tuple[int, int]) -> int:
-    """Return the offset of the first record that comes after a cut; `before` when none does."""
+    """Return the offset of the first record after a cut, or `before` if there is none."""
     found = connection.execute(
-        f"SELECT offset {span.range} AND timestamp >= ? AND (timestamp > ? OR sequence > ?) ORDER BY offset LIMIT 1",
+        f"SELECT offset {span.source} AND timestamp >= ? AND (timestamp > ? OR sequence > ?) ORDER BY offset LIMIT 1",
         (span.stop, before, cut[0], *cut),
     ).fetchone()
     return before if found is None else int(found[0])

@@ -1,7 +1,7 @@
 """The embedded log: topics in one SQLite file.
 
-A produce is one transaction: its records become visible together, with consecutive offsets per partition, or not at
-all.
+A call of `produce` is one transaction: its records become visible together, with consecutive offsets in each partition,
+or not at all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.05
 
 
 class LocalBroker:
-    """Topics in one SQLite file, shared by any number of processes of a machine."""
+    """Topics in one SQLite file, which any number of processes on a machine may share."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()
@@ -40,17 +40,17 @@ class LocalBroker:
     def create_topic(
         self, name: str, partitions: int = 1, *, compact: bool = False, retention_ms: int | None = None
     ) -> TopicInfo:
-        """Create a topic; raise a TopicError when there is one of that name."""
+        """Create a topic. Raise a TopicError if it exists already."""
         made = TopicInfo(name, partitions, bool(compact), retention_ms)
         topics.create_topic(self._file, made)
         return made
 
     def ensure_topics(self, wanted: Mapping[str, int], replication_factor: int = -1) -> None:
-        """Create the topics that are missing, with so many partitions; leave the others as they are."""
+        """Create the missing topics with these numbers of partitions. Leave existing topics as they are."""
         topics.ensure_topics(self._file, wanted)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with its records; raise a TopicError when there is none."""
+        """Delete a topic and its records. Raise a TopicError if it does not exist."""
         topics.delete_topic(self._file, name)
 
     def topics(self) -> dict[str, TopicInfo]:
@@ -62,21 +62,20 @@ class LocalBroker:
         return end_offsets(self._file, find_topic(self._file, topic))
 
     def clean(self, topic: str) -> int:
-        """Delete what retention and compaction no longer keep; return how many records went.
+        """Delete the records that retention and compaction do not keep. Return how many.
 
         Retention counts from the topic's latest timestamp. Compaction keeps the last record of every key, and a
-        delete (a null value) only while it is the partition's last record. Records without a key are no versions of
-        anything: compaction leaves them.
+        delete (a null value) only while it is the partition's last record. Compaction keeps records without a key.
         """
         return topics.clean_topic(self._file, topic)
 
     # -- records ----------------------------------------------------------------------------------------------------
 
     def produce(self, topic: str, records: Iterable[Produced], partition: int | None = None) -> int:
-        """Append records, all or none, and return how many; without a partition the key decides.
+        """Append records, all or none, and return how many. Without a partition the key decides.
 
-        Records without a key go to the partitions in turn, record by record. Without a timestamp: the time of this
-        machine's clock.
+        Records without a key go to the partitions in turn, record by record. A record without a timestamp gets the
+        time of this machine's clock.
         """
         return writing.produce(self._file, self._turns, topic, records, partition)
 
@@ -88,17 +87,17 @@ class LocalBroker:
         until_end: bool = True,
         read_committed: bool = True,
     ) -> Iterator[TopicRecord]:
-        """Walk a topic's records, of each partition in order; from the beginning unless `start` gives offsets.
+        """Read a topic's records, in order within each partition, from the beginning or from the offsets in `start`.
 
-        Stops at what was the end at the call, or, without `until_end`, waits for more. Everything in the embedded log
-        is committed.
+        Stop at the end that the topic had at the call. With `until_end=False`, wait for new records instead. All
+        records in the embedded log are committed.
         """
         found = find_topic(self._file, topic)
-        position = start_offsets(topic, start, found.partitions)
-        return self._walk(found, position, end_offsets(self._file, found), until_end)
+        offsets = start_offsets(topic, start, found.partitions)
+        return self._read(found, offsets, end_offsets(self._file, found), until_end)
 
     def range(self, topic: str, partition: int, start: int, end: int) -> Iterator[TopicRecord]:
-        """Walk one partition's records from one offset to before another."""
+        """Read the records of a range."""
         found = find_topic(self._file, topic)
         check_partition(topic, partition, found.partitions)
         return self._range(found, partition, start, end)
@@ -112,23 +111,23 @@ class LocalBroker:
         return {name: info.partitions for name, info in self.topics().items()}
 
     def topic_id(self, topic: str) -> str:
-        """Return what tells a topic from another one of the same name, made after it was deleted."""
+        """Return a topic's id. A topic that is deleted and created again has another one."""
         return str(find_topic(self._file, topic).id)
 
     def first_offsets(self, topic: str) -> dict[int, int]:
-        """Return where each partition begins: what retention has deleted is a gap, which costs nothing to read."""
+        """Return 0 for each partition: deleted records leave a gap, which costs nothing to read."""
         return dict.fromkeys(range(find_topic(self._file, topic).partitions), 0)
 
     def missing(self, start: Offsets) -> dict[str, dict[int, int]]:
-        """Return nothing: records are deleted by `clean` only, when somebody asks for it."""
+        """Return nothing: records are deleted only by `clean`, when a user calls it."""
         return {}
 
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
-        """Return where the next batch ends that begins at these offsets: so many records at most."""
+        """Return where a batch ends that begins at these offsets and has at most `limit` records."""
         return batch_ends.plan_batch(self._file, start, limit)
 
     def read_range(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
-        """Walk one partition's records from one offset to before another, page by page."""
+        """Read the records of a range, page by page."""
         return reading.read_range(self._file, topic, partition, start, end)
 
     def begin_run(
@@ -140,47 +139,47 @@ class LocalBroker:
         changelogs: Iterable[TopicInfo] = (),
         replication_factor: int = -1,
     ) -> Run:
-        """Begin a run of an application: from now on no earlier one can write."""
+        """Begin a run of an application. From now on, earlier runs cannot write."""
         return runs.begin_run(self._file, application_id, lineage)
 
     def end_run(self, run: Run) -> None:
         """Do nothing: a run has nothing open."""
 
     def run_number(self, application_id: str) -> int:
-        """Return the number of an application's latest run; 0 when there was none."""
+        """Return the number of an application's latest run, 0 if there is none."""
         return runs.run_number(self._file, application_id)
 
     def last_batch(self, application_id: str) -> tuple[str, int] | None:
-        """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
+        """Return the lineage of an application's latest run and the last batch written in it, -1 for none."""
         return runs.last_batch(self._file, application_id)
 
     def write_batch(self, run: Run, batch: int, records: Iterable[PartitionRecords], positions: Offsets) -> bool:
-        """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
+        """Append a batch's records and save the positions, all or nothing; False if it was written before."""
         return runs.write_batch(self._file, self._turns, run, batch, records, positions)
 
     def permit(self, run: Run) -> None:
-        """Return None: a file has one writer at a time."""
+        """Return None: a file has one writer at a time, so the driver writes for all tasks."""
 
     def begin_task_transaction(self, permit: object, batch: int) -> TaskTransaction:
-        """Raise: there is no permit for that."""
-        raise StreamsError(f"{self.address}: only the process that began a run writes its batches")
+        """Raise an error: tasks get no permit here."""
+        raise StreamsError(f"{self.address}: only the process that began a run can write its batches")
 
     def wait_until_visible(self, topics: Iterable[str]) -> None:
-        """Return at once: what is committed shows."""
+        """Do nothing: a commit is visible at once."""
 
     def positions(self, application_id: str) -> dict[str, dict[int, int]]:
         """Return the next offset to read, by topic and partition, as of the last batch that was written."""
         return runs.positions(self._file, application_id)
 
     def forget_application(self, application_id: str) -> None:
-        """Forget an application's runs, batches and positions; what still runs of it cannot write any more."""
+        """Forget an application's runs, batches and positions. A process that still runs it cannot write any more."""
         runs.forget_application(self._file, application_id)
 
     # -- closing ----------------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the broker was closed."""
         return self._file.closed
 
     def close(self) -> None:
@@ -197,17 +196,17 @@ class LocalBroker:
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
-    def _walk(
-        self, topic: Topic, position: dict[int, int], ends: dict[int, int], until_end: bool
+    def _read(
+        self, topic: Topic, offsets: dict[int, int], ends: dict[int, int], until_end: bool
     ) -> Iterator[TopicRecord]:
         while True:
             for partition, end in ends.items():
-                yield from self._range(topic, partition, position[partition], end)
-                position[partition] = max(position[partition], end)
+                yield from self._range(topic, partition, offsets[partition], end)
+                offsets[partition] = max(offsets[partition], end)
             ends = end_offsets(self._file, topic)
             if until_end:
                 return
-            while all(end <= position[partition] for partition, end in ends.items()):
+            while all(end <= offsets[partition] for partition, end in ends.items()):
                 time.sleep(_POLL_SECONDS)
                 ends = end_offsets(self._file, topic)
 

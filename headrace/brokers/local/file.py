@@ -17,16 +17,16 @@ T = TypeVar("T")
 
 FORMAT = 2
 _APPLICATION_ID = 0x48524C47
-"""Tells a log from other SQLite files: `HRLG`."""
+"""Marks a SQLite file as an embedded log: `HRLG`."""
 _RETRY_SECONDS = 0.01
 _BUSY_SECONDS = 60.0
 _STATEMENTS = 512
-"""A few for each partition, for each has a table of its own."""
+"""A few for each partition, since each partition has a table of its own."""
 
-# A topic's id is never given out again, so that a reader of a deleted topic does not end up in another one.
-# No key and value of a topic were together larger than its largest: a reader need not measure them.
-# A partition has gaps once records of it were deleted: until then its offsets count its records.
-# A run number is never given out again either: the one of a forgotten application stays as the least.
+# topics.id is never used again, so that a reader of a deleted topic does not continue in another topic.
+# topics.largest is at least the size of any key and value together, so that a reader need not measure them.
+# partitions.gaps says that records were deleted. Until then offsets count the records.
+# A run number is never used again either: 'highest forgotten run' is the highest of any forgotten application.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL, partitions INTEGER NOT NULL,
@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS positions (
 class LogFile:
     """A SQLite file in WAL mode: any number of processes read while one writes, and writers take turns.
 
-    One process has one connection, which its threads share.
+    The threads of a process share one connection.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +59,7 @@ class LogFile:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._connection = self._open()
-        self._laid_aside = False
+        self._closed_for_fork = False
         self.closed = False
         forking.watch(self)
 
@@ -68,24 +68,24 @@ class LogFile:
         return self.use(lambda connection: connection.execute(query, arguments).fetchall())
 
     def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run work that reads."""
+        """Run a function that reads."""
         with self._lock:
             try:
                 return work(self._opened())
             except sqlite3.Error as error:
-                raise TopicError(f"the embedded log '{self.path}' cannot be read: {error}") from error
+                raise TopicError(f"cannot read the embedded log '{self.path}': {error}") from error
 
     def read_together(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run work that reads, all of it at one and the same state of the file."""
+        """Run a function that reads, and let it see one state of the file from beginning to end."""
         return self.use(lambda connection: _transaction(connection, "BEGIN", work))
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run work in a transaction of its own: all of it is kept, or nothing when it raises."""
+        """Run a function in a transaction. If it raises, nothing is kept."""
         with self._lock:
             try:
                 return _transaction(self._opened(), "BEGIN IMMEDIATE", work)
             except sqlite3.Error as error:
-                raise TopicError(f"the embedded log '{self.path}' cannot be written: {error}") from error
+                raise TopicError(f"cannot write to the embedded log '{self.path}': {error}") from error
 
     def close(self) -> None:
         """Close the file."""
@@ -95,36 +95,36 @@ class LogFile:
                 self._connection.close()
 
     def before_fork(self) -> None:
-        """Close the connection until it is next used; the lock is held until `after_fork`."""
+        """Close the connection until its next use. Hold the lock until `after_fork`."""
         self._lock.acquire()
-        # A transaction cannot be laid aside: one that forks in its middle must not use the log in the child.
-        mine = os.getpid() == self._process and not self.closed and not self._laid_aside
+        # A transaction stays open. A process that forks in the middle of one must not use the log in the child.
+        mine = os.getpid() == self._process and not self.closed and not self._closed_for_fork
         if mine and not self._connection.in_transaction:
             self._connection.close()
-            self._laid_aside = True
+            self._closed_for_fork = True
 
     def after_fork(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         self._lock.release()
 
     def _opened(self) -> sqlite3.Connection:
         if os.getpid() != self._process:
             raise TopicError(
-                f"the embedded log '{self.path}' was opened by another process, from which this one was forked: "
-                "call connect() again in this process"
+                f"the embedded log '{self.path}' was opened before this process was forked. "
+                "Call connect() again in this process."
             )
-        if self._laid_aside and not self.closed:
+        if self._closed_for_fork and not self.closed:
             self._connection = self._open()
-            self._laid_aside = False
+            self._closed_for_fork = False
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
         connection = None
         try:
             if self.path.is_dir():
-                raise TopicError(f"the embedded log '{self.path}' cannot be opened: expected a file, got a directory")
+                raise TopicError(f"cannot open the embedded log '{self.path}': expected a file, got a directory")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Absolute, for SQLite takes names such as ':memory:' for something else than a file.
+            # An absolute path, because SQLite gives names such as ':memory:' another meaning.
             connection = sqlite3.connect(
                 self.path.absolute(),
                 timeout=_BUSY_SECONDS,
@@ -138,21 +138,21 @@ class LogFile:
             if connection is not None:
                 connection.close()
             if isinstance(error, sqlite3.Error | OSError):
-                raise TopicError(f"the embedded log '{self.path}' cannot be opened: {error}{self._why()}") from error
+                raise TopicError(f"cannot open the embedded log '{self.path}': {error}{self._why()}") from error
             raise
 
     def _why(self) -> str:
-        """Say what SQLite does not: which of the places that it must write to is closed to us."""
-        places = (place for place in (self.path, self.path.parent) if os.path.exists(place))
+        """Say which path may not be written to: SQLite does not."""
+        paths = (path for path in (self.path, self.path.parent) if os.path.exists(path))
         effective = os.access in os.supports_effective_ids
-        closed = next((p for p in places if not os.access(p, os.W_OK, effective_ids=effective)), None)
-        return "" if closed is None else f" (no permission to write to '{closed}')"
+        refused = next((path for path in paths if not os.access(path, os.W_OK, effective_ids=effective)), None)
+        return "" if refused is None else f" (no permission to write to '{refused}')"
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make a new file a log, or see that it is one, before anything is changed in it."""
+        """Make a new file a log, or check that it is one before changing anything in it."""
         if not self._is_log(connection):
             connection.execute("BEGIN IMMEDIATE")
-            if not self._is_log(connection):  # another process may have been faster
+            if not self._is_log(connection):  # no other process was faster
                 for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -162,7 +162,7 @@ class LogFile:
         connection.execute("PRAGMA synchronous = NORMAL")
 
     def _is_log(self, connection: sqlite3.Connection) -> bool:
-        """Tell a log from an empty file; raise for what is neither."""
+        """Tell whether this is a log (True) or an empty file (False). Raise if it is neither."""
         marked, found, tables = connection.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
             "FROM pragma_application_id, pragma_user_version"
@@ -170,11 +170,11 @@ class LogFile:
         if (marked, found, tables) == (0, 0, 0):
             return False
         if marked != _APPLICATION_ID:
-            raise TopicError(f"'{self.path}': expected an embedded log, got a SQLite file of something else")
+            raise TopicError(f"'{self.path}': expected an embedded log, got another SQLite file")
         if found != FORMAT:
             raise TopicError(
-                f"'{self.path}': expected an embedded log of format {FORMAT}, got format {found}: "
-                "it was written by another version of Headrace; use that version, or another file"
+                f"'{self.path}': expected an embedded log of format {FORMAT}, got format {found}. "
+                "Another version of Headrace wrote it. Use that version, or another file."
             )
         return True
 
@@ -192,7 +192,7 @@ def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sql
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Put the file into WAL mode, which needs it alone for a moment: SQLite does not wait for that by itself."""
+    """Switch the file to WAL mode. SQLite needs the file for itself then, and does not wait until it has it."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:

@@ -1,8 +1,8 @@
-"""Forks: a process must not inherit an open log.
+"""Keep forked processes from inheriting an open log.
 
-SQLite keeps what it has locked per process and file. A child that inherits this believes to hold locks that only its
-parent has, also for connections that it opens itself; when the parent closes the file, what the child writes from
-then on is lost. So every log is closed before a fork, and opened again by whoever uses it next.
+SQLite remembers locks per process and file. A child that inherits this memory believes that it holds its parent's
+locks, even through connections that it opens itself. Once the parent closes the file, everything that the child writes
+is lost. So every log is closed before a fork, and the next call opens it again.
 """
 
 from __future__ import annotations
@@ -14,38 +14,40 @@ from typing import Protocol
 
 
 class Forkable(Protocol):
-    """Something open that no child may inherit."""
+    """An open file that no child may inherit."""
 
     def before_fork(self) -> None:
-        """Close it, and let no thread open it again."""
+        """Close the file, and let no thread open it again."""
 
     def after_fork(self) -> None:
-        """Let threads open it again, in the parent and in the child."""
+        """Let threads open the file again, in the parent and in the child."""
 
 
-class _Held(threading.local):
+class _ClosedByThread(threading.local):
+    """The files that a thread has closed for the fork that it is about to make."""
+
     def __init__(self) -> None:
-        self.watched: list[Forkable] = []
+        self.files: list[Forkable] = []
 
 
 _watched: weakref.WeakSet[Forkable] = weakref.WeakSet()
-_held = _Held()
+_closed = _ClosedByThread()
 
 
 def watch(opened: Forkable) -> None:
-    """Have something closed before every fork of this process."""
+    """Close a file before every fork of this process."""
     _watched.add(opened)
 
 
 def _before() -> None:
-    for opened in sorted(_watched, key=id):  # in one order, for each waits for a lock
+    for opened in sorted(_watched, key=id):  # always in the same order, because each waits for a lock
         opened.before_fork()
-        _held.watched.append(opened)
+        _closed.files.append(opened)
 
 
 def _after() -> None:
-    while _held.watched:
-        _held.watched.pop().after_fork()
+    while _closed.files:
+        _closed.files.pop().after_fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""Reading the embedded log in large pages."""
+"""Read the embedded log in large pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.brokers.checking import check_partition
 from headrace.brokers.local.file import LogFile
-from headrace.brokers.local.topics import Topic, deleted, find_topic
+from headrace.brokers.local.topics import Topic, find_topic, topic_deleted_error
 from headrace.raw_records import RawRecord
 
 PAGE_ROWS = 20_000
@@ -25,19 +25,19 @@ _key, _value, _headers = itemgetter(2), itemgetter(3), itemgetter(4)
 
 
 def read_range(file: LogFile, topic: str, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
-    """Walk one partition's records from one offset to before another, page by page."""
+    """Read the records of a range, page by page."""
     found = find_topic(file, topic)
     check_partition(topic, partition, found.partitions)
     return pages(file, found, partition, start, end)
 
 
 def pages(file: LogFile, topic: Topic, partition: int, start: int, end: int) -> Iterator[list[RawRecord]]:
-    """Walk records page by page; raise a TopicError when the topic is gone."""
-    # A statement for each page: nothing is locked, and no state of the file kept alive, while a page is worked on.
+    """Read the records of a range, page by page. Raise a TopicError if the topic was deleted."""
+    # One statement for each page: between pages nothing is locked, and SQLite need not keep an old state of the file.
     while start < end:
         rows = file.read_together(partial(_page, topic, partition, start, end))
         if rows is None:
-            raise deleted(file, topic)
+            raise topic_deleted_error(file, topic)
         if not rows:
             return
         start = rows[-1][0] + 1
@@ -47,7 +47,7 @@ def pages(file: LogFile, topic: Topic, partition: int, start: int, end: int) -> 
 
 
 def _page(topic: Topic, partition: int, start: int, end: int, connection: sqlite3.Connection) -> list[Any] | None:
-    """Return the next rows, or None when the topic is gone."""
+    """Return the next rows, or None if the topic was deleted."""
     found = connection.execute("SELECT largest FROM topics WHERE id = ?", (topic.id,)).fetchone()
     if found is None:
         return None
@@ -69,5 +69,5 @@ def _page(topic: Topic, partition: int, start: int, end: int, connection: sqlite
 def _size(rows: list[Any]) -> int:
     try:
         return sum(map(len, map(_key, rows))) + sum(map(len, map(_value, rows)))
-    except TypeError:  # a null among them
+    except TypeError:  # one of them is null
         return sum([len(row[2] or b"") + len(row[3] or b"") for row in rows])

@@ -1,4 +1,4 @@
-"""Applications in the embedded log: their runs, and batches that are written once."""
+"""Applications in the embedded log: their runs, and writing each batch once."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from headrace.brokers.batches import Offsets
-from headrace.brokers.checking import LATEST, check_record, is_whole, stored_headers
+from headrace.brokers.checking import MAX_LONG, check_record, encode_column, is_whole
 from headrace.brokers.local.file import LogFile
-from headrace.brokers.local.writing import AT_ONCE, Appender, Columns
+from headrace.brokers.local.writing import AT_ONCE, Appender
 from headrace.brokers.runs import NO_BATCH, Run
 from headrace.brokers.writing import PartitionRecords
 from headrace.errors import StreamsError, SupersededError
-from headrace.raw_records import RecordToWrite
+from headrace.raw_records import RecordColumns, RecordToWrite
 
 _BYTES: frozenset[type] = frozenset([bytes, type(None)])
 _INT: frozenset[type] = frozenset([int])
 
 
 def begin_run(file: LogFile, application_id: str, lineage: str) -> Run:
-    """Begin a run of an application: from now on no earlier one can write."""
+    """Begin a run of an application. From now on, earlier runs cannot write."""
 
     def begin(connection: sqlite3.Connection) -> Run:
         connection.execute(
@@ -35,13 +35,13 @@ def begin_run(file: LogFile, application_id: str, lineage: str) -> Run:
 
 
 def run_number(file: LogFile, application_id: str) -> int:
-    """Return the number of an application's latest run; 0 when there was none."""
+    """Return the number of an application's latest run, 0 if there is none."""
     found = file.read("SELECT run FROM applications WHERE application_id = ?", (application_id,))
     return found[0][0] if found else 0
 
 
 def last_batch(file: LogFile, application_id: str) -> tuple[str, int] | None:
-    """Return the lineage of an application's latest run and its last batch that was written, -1 for none."""
+    """Return the lineage of an application's latest run and the last batch written in it, -1 for none."""
     found = file.read("SELECT lineage, batch FROM applications WHERE application_id = ?", (application_id,))
     return found[0] if found else None
 
@@ -58,10 +58,10 @@ def positions(file: LogFile, application_id: str) -> dict[str, dict[int, int]]:
 
 
 def forget_application(file: LogFile, application_id: str) -> None:
-    """Forget an application's runs, batches and positions; what still runs of it cannot write any more."""
+    """Forget an application's runs, batches and positions. A process that still runs it cannot write any more."""
 
     def forget(connection: sqlite3.Connection) -> None:
-        # Its numbers are not given out again: or a run of before would pass for one of the application made anew.
+        # Run numbers are not used again. Otherwise an old run could pass for a run of the application started anew.
         connection.execute(
             "UPDATE counters SET value = max(value, ?) WHERE name = 'highest forgotten run'",
             (run_number(file, application_id),),
@@ -75,10 +75,10 @@ def forget_application(file: LogFile, application_id: str) -> None:
 def write_batch(
     file: LogFile, turns: dict[int, int], run: Run, batch: int, records: Iterable[PartitionRecords], kept: Offsets
 ) -> bool:
-    """Append a batch's records and keep the positions, all or nothing; tell whether that was to be done."""
+    """Append a batch's records and save the positions, all or nothing. Return False if the batch was written before."""
     if not is_whole(batch, 0):
         raise StreamsError(f"application '{run.application_id}': expected a batch of at least 0, got {batch!r}")
-    parts = list(records)  # before the transaction: nobody has to wait for what makes the records
+    outputs = list(records)  # before the transaction: other writers need not wait while the records are made
 
     def write(connection: sqlite3.Connection) -> bool:
         _check_latest(file, run)
@@ -89,9 +89,9 @@ def write_batch(
         if not marked.rowcount:
             return False
         appender = Appender(file, connection, turns)
-        for topic, partition, part in parts:
-            for begin in range(0, len(part), AT_ONCE):
-                _append(appender, topic, partition, part[begin : begin + AT_ONCE])
+        for topic, partition, written in outputs:
+            for begin in range(0, len(written), AT_ONCE):
+                _append(appender, topic, partition, written[begin : begin + AT_ONCE])
         appender.finish()
         connection.executemany(
             "INSERT INTO positions VALUES (?, ?, ?, ?) "
@@ -119,16 +119,14 @@ def _check_latest(file: LogFile, run: Run) -> None:
 def _append(appender: Appender, topic: str, partition: int | None, records: Sequence[RecordToWrite]) -> None:
     """Append records, at least one, to a topic."""
     appender.topic(topic)
-    keys, values, timestamps, headers = zip(*records)
-    # All at once where all is well, and only then one by one.
+    columns = RecordColumns.of(records)
+    # Check whole columns, which is fast. Only if that finds something wrong, look for the record.
     if not (
-        _BYTES.issuperset(map(type, keys))
-        and _BYTES.issuperset(map(type, values))
-        and _INT.issuperset(map(type, timestamps))
-        and 0 <= min(timestamps) <= max(timestamps) <= LATEST
+        _BYTES.issuperset(map(type, columns.keys))
+        and _BYTES.issuperset(map(type, columns.values))
+        and _INT.issuperset(map(type, columns.timestamps))
+        and 0 <= min(columns.timestamps) <= max(columns.timestamps) <= MAX_LONG
     ):
         for key, value, timestamp, _ in records:
             check_record(topic, key, value, timestamp)
-    encoded = [stored_headers(topic, said) if said else None for said in headers] if any(headers) else None
-    columns = Columns(keys, values, timestamps, encoded, appender.next_sequences(len(records)))
-    appender.append(topic, columns, [partition] * len(records))
+    appender.append(topic, columns, encode_column(topic, columns.headers), [partition] * len(columns))

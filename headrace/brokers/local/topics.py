@@ -1,4 +1,4 @@
-"""Topics in the embedded log: make, find, delete, and delete what their rules do not keep."""
+"""Topics in the embedded log: create, find and delete them, and apply their retention and compaction."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from headrace.errors import TopicError, UnknownTopicError
 
 
 class Topic(NamedTuple):
-    """A topic as the file knows it."""
+    """A topic as the file stores it."""
 
     name: str
     id: int
     partitions: int
 
     def table(self, partition: int) -> str:
-        """Return the name of the table that a partition's records are in.
+        """Return the name of the table with a partition's records.
 
-        Each has its own: SQLite appends at the end of a table in half the time that it takes within one.
+        Each partition has a table: SQLite appends to the end of a table in half the time of an insert in its middle.
         """
         return f"records_{self.id}_{partition}"
 
@@ -34,7 +34,7 @@ def all_topics(file: LogFile) -> dict[str, TopicInfo]:
 
 
 def find_topic(file: LogFile, name: str) -> Topic:
-    """Return a topic, or raise a TopicError that names those that there are."""
+    """Return a topic. If it does not exist, raise a TopicError that names the existing topics."""
     found = file.read("SELECT id, partitions FROM topics WHERE name = ?", (str(name),))
     if not found:
         known = ", ".join(all_topics(file)) or "none"
@@ -46,17 +46,17 @@ def end_offsets(file: LogFile, topic: Topic) -> dict[int, int]:
     """Return the offset that the next record of each partition will get."""
     ends = dict(file.read("SELECT partition, end_offset FROM partitions WHERE topic = ?", (topic.id,)))
     if not ends:
-        raise deleted(file, topic)
+        raise topic_deleted_error(file, topic)
     return ends
 
 
-def deleted(file: LogFile, topic: Topic) -> TopicError:
-    """Return the error for a topic that was there before."""
-    return TopicError(f"topic '{topic.name}' in '{file.path}' was deleted while it was read")
+def topic_deleted_error(file: LogFile, topic: Topic) -> TopicError:
+    """Return the error for a topic that was deleted by someone else."""
+    return TopicError(f"topic '{topic.name}' in '{file.path}' was deleted while it was being read")
 
 
 def create_topic(file: LogFile, info: TopicInfo) -> None:
-    """Create a topic; raise a TopicError when there is one of that name."""
+    """Create a topic. Raise a TopicError if it exists already."""
     check_topic(info.name, info.partitions, info.retention_ms)
 
     def create(connection: sqlite3.Connection) -> None:
@@ -68,21 +68,21 @@ def create_topic(file: LogFile, info: TopicInfo) -> None:
 
 
 def ensure_topics(file: LogFile, wanted: Mapping[str, int]) -> None:
-    """Create the topics that are missing, with so many partitions; leave the others as they are."""
+    """Create the missing topics with these numbers of partitions. Leave existing topics as they are."""
     for name, partitions in wanted.items():
         check_topic(name, partitions, None)
 
     def create(connection: sqlite3.Connection) -> None:
-        there = all_topics(file)
-        for name in wanted.keys() - there.keys():
+        existing = all_topics(file)
+        for name in wanted.keys() - existing.keys():
             _insert(connection, TopicInfo(name, wanted[name]))
 
-    if not wanted.keys() <= all_topics(file).keys():  # most often all are there, and nobody has to wait
+    if not wanted.keys() <= all_topics(file).keys():  # usually all exist, and no writer has to wait
         file.write(create)
 
 
 def delete_topic(file: LogFile, name: str) -> None:
-    """Delete a topic with its records; raise a TopicError when there is none."""
+    """Delete a topic and its records. Raise a TopicError if it does not exist."""
 
     def delete(connection: sqlite3.Connection) -> None:
         topic = find_topic(file, name)
@@ -95,7 +95,7 @@ def delete_topic(file: LogFile, name: str) -> None:
 
 
 def clean_topic(file: LogFile, name: str) -> int:
-    """Delete what a topic's retention and compaction no longer keep; return how many records went."""
+    """Delete the records that a topic's retention and compaction do not keep. Return how many."""
 
     def clean(connection: sqlite3.Connection) -> int:
         topic = find_topic(file, name)

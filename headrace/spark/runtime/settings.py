@@ -1,4 +1,7 @@
-"""The settings that Spark is started with: ours, the user's over them, and those on which results depend."""
+"""The settings that Spark is started with: ours, the user's over them, and those on which results depend.
+
+Tests: `tests/spark/runtime/test_session.py`.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBro
 
 
 def filled(broker: LocalBroker, topics: Mapping[str, int], records: list[tuple[str, int, int]]) -> None:
-    """Append (topic, partition, timestamp), in this order over all topics."""
+    """Append records with (topic, partition, timestamp), in this order."""
     broker.ensure_topics(topics)
     run = broker.begin_run(f"filling-{next(numbers)}", "")
     broker.write_batch(run, 0, [(topic, part, [(None, b"", time, None)]) for topic, part, time in records], {})
@@ -36,7 +36,7 @@ def ends_of(broker: LocalBroker, *topics: str) -> Ends:
 
 
 def merged(broker: LocalBroker, start: Ends, end: Ends) -> list[tuple[str, int, int]]:
-    """Return (topic, partition, offset) in order: always the lowest timestamp of those that are first, then arrival."""
+    """Return (topic, partition, offset) in order: of the next records, the lowest (timestamp, sequence) comes first."""
     queues = [
         [
             (timestamp, sequence, topic, partition, offset)
@@ -53,7 +53,7 @@ def merged(broker: LocalBroker, start: Ends, end: Ends) -> list[tuple[str, int, 
 
 
 def batches(broker: LocalBroker, start: Ends, limit: int | None) -> list[list[tuple[str, int, int]]]:
-    """Plan batch after batch until the end; see that each gets on."""
+    """Plan batches until the end. Check that each one advances."""
     result = []
     end = ends_of(broker, *start)
     while any(offset < end[topic][number] for topic, begins in start.items() for number, offset in begins.items()):
@@ -210,7 +210,7 @@ def test_gaps_are_not_counted(broker: LocalBroker) -> None:
     assert broker.plan_batch({"table": {0: 100}}, 4_000) == {"table": {0: 9_000}}
 
 
-def test_fewer_records_than_the_gaps_let_expect(broker: LocalBroker) -> None:
+def test_gaps_make_batches_smaller_than_expected(broker: LocalBroker) -> None:
     broker.create_topic("table", compact=True)
     broker.produce("table", [(b"first", b""), *[(b"other", b"")] * 99])
     broker.clean("table")
@@ -220,7 +220,7 @@ def test_fewer_records_than_the_gaps_let_expect(broker: LocalBroker) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3_000, None])
-def test_what_is_all_gaps_is_passed(broker: LocalBroker, limit: int | None) -> None:
+def test_a_partition_of_gaps_is_skipped(broker: LocalBroker, limit: int | None) -> None:
     broker.create_topic("old", 2, retention_ms=10)
     broker.produce("old", [(None, b"", 0)] * 5, partition=0)
     broker.produce("old", [(None, b"", 100)], partition=1)
@@ -253,7 +253,7 @@ def test_a_limit_is_at_least_one_record(broker: LocalBroker, limit: Any) -> None
     assert str(raised.value) == f"expected a batch of at least 1 record, got {limit!r}"
 
 
-def test_wrong_places_are_refused(broker: LocalBroker) -> None:
+def test_wrong_partitions_and_offsets_are_refused(broker: LocalBroker) -> None:
     broker.create_topic("a", 2)
 
     with pytest.raises(TopicError, match="there is no topic 'b'"):

@@ -23,7 +23,7 @@ def message_of_opening(path: Path) -> str:
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """Be nobody for a while: root may write everywhere."""
+    """Run as the user nobody for a while: root may write everywhere."""
     if os.geteuid() == 0:
         os.seteuid(NOBODY)
         try:
@@ -36,7 +36,7 @@ def without_privileges() -> Iterator[None]:
 
 @pytest.fixture
 def read_only_folder() -> Iterator[Path]:
-    """Make a folder that anybody may read, with a log in it, and that nobody may write to."""
+    """Create a folder with a log that everyone may read and no one may write to."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "topics.db"
         with LocalBroker(path) as broker:
@@ -84,7 +84,7 @@ def test_an_empty_file_becomes_a_log(path: Path) -> None:
 def test_a_file_that_is_no_database_is_an_error_and_stays_as_it_is(path: Path) -> None:
     path.write_text("once upon a time " * 100)
 
-    assert message_of_opening(path) == f"the embedded log '{path}' cannot be opened: file is not a database"
+    assert message_of_opening(path) == f"cannot open the embedded log '{path}': file is not a database"
     assert path.read_text() == "once upon a time " * 100
 
 
@@ -94,7 +94,7 @@ def test_a_database_of_something_else_is_an_error_and_stays_as_it_is(path: Path)
     other.close()
     before = path.read_bytes()
 
-    assert message_of_opening(path) == f"'{path}': expected an embedded log, got a SQLite file of something else"
+    assert message_of_opening(path) == f"'{path}': expected an embedded log, got another SQLite file"
     assert path.read_bytes() == before
 
 
@@ -106,14 +106,14 @@ def test_another_format_is_an_error_that_names_both(path: Path, found: int) -> N
     later.close()
 
     assert message_of_opening(path) == (
-        f"'{path}': expected an embedded log of format 2, got format {found}: "
-        "it was written by another version of Headrace; use that version, or another file"
+        f"'{path}': expected an embedded log of format 2, got format {found}. "
+        "Another version of Headrace wrote it. Use that version, or another file."
     )
 
 
 def test_a_directory_is_an_error(tmp_path: Path) -> None:
     assert message_of_opening(tmp_path) == (
-        f"the embedded log '{tmp_path}' cannot be opened: expected a file, got a directory"
+        f"cannot open the embedded log '{tmp_path}': expected a file, got a directory"
     )
 
 
@@ -121,7 +121,7 @@ def test_a_file_on_the_way_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "topics.db"
 
-    assert message_of_opening(path).startswith(f"the embedded log '{path}' cannot be opened: ")
+    assert message_of_opening(path).startswith(f"cannot open the embedded log '{path}': ")
 
 
 def test_a_place_where_nothing_can_be_written_is_an_error(read_only_folder: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_place_where_nothing_can_be_written_is_an_error(read_only_folder: Path
     deeper = read_only_folder / "deeper" / "new.db"
     with without_privileges():
         assert message_of_opening(new) == (
-            f"the embedded log '{new}' cannot be opened: unable to open database file "
+            f"cannot open the embedded log '{new}': unable to open database file "
             f"(no permission to write to '{read_only_folder}')"
         )
         assert "Permission denied" in message_of_opening(deeper)
@@ -146,7 +146,7 @@ def test_a_log_that_cannot_be_written_is_an_error(read_only_folder: Path) -> Non
     path = read_only_folder / "topics.db"
     with without_privileges():
         message = message_of_opening(path)
-    assert message.startswith(f"the embedded log '{path}' cannot be opened: ")
+    assert message.startswith(f"cannot open the embedded log '{path}': ")
     assert message.endswith(f"(no permission to write to '{path}')")
 
 
@@ -158,10 +158,10 @@ def test_a_damaged_file_is_an_error(path: Path) -> None:
     content[8192:] = b"\xa5" * (len(content) - 8192)
     path.write_bytes(content)
 
-    with pytest.raises(TopicError, match=r"embedded log '.*' cannot be (opened|read): .*malformed"):  # noqa: SIM117
+    with pytest.raises(TopicError, match=r"cannot (open|read) the embedded log '.*': .*malformed"):  # noqa: SIM117
         with LocalBroker(path) as broker:
             list(broker.records("lines"))
-    with pytest.raises(TopicError, match=r"embedded log '.*' cannot be (opened|read|written): .*malformed"):  # noqa: SIM117
+    with pytest.raises(TopicError, match=r"cannot (open|read|write to) the embedded log '.*': .*malformed"):  # noqa: SIM117
         with LocalBroker(path) as broker:
             broker.produce("lines", [(None, b"")])
 
@@ -172,9 +172,9 @@ def test_a_closed_broker_says_so(path: Path) -> None:
     broker.close()
     broker.close()
 
-    with pytest.raises(TopicError, match="cannot be read: Cannot operate on a closed database"):
+    with pytest.raises(TopicError, match=r"cannot read the embedded log '.*': Cannot operate on a closed database"):
         broker.topics()
-    with pytest.raises(TopicError, match="cannot be written: Cannot operate on a closed database"):
+    with pytest.raises(TopicError, match=r"cannot write to the embedded log '.*': Cannot operate on a closed database"):
         broker.create_topic("more")
 
 

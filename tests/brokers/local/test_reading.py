@@ -99,7 +99,7 @@ def test_nothing_is_locked_while_a_page_is_worked_on(lines: LocalBroker, path: P
     next(pages)
 
     other = sqlite3.connect(path, timeout=0)
-    # To empty the file of changes needs that nobody reads: 0 is for nobody was in the way.
+    # SQLite can empty the WAL only if no one is reading: 0 means that no reader was in the way.
     assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
     other.close()
     assert len(next(pages)) == 1
@@ -116,11 +116,11 @@ def test_a_topic_that_is_deleted_meanwhile_is_an_error(lines: LocalBroker, again
             lines.create_topic("lines")
             lines.produce("lines", [(None, b"other")] * 10)
 
-        with pytest.raises(TopicError, match=r"topic 'lines' in '.*' was deleted while it was read"):
+        with pytest.raises(TopicError, match=r"topic 'lines' in '.*' was deleted while it was being read"):
             next(pages)
 
 
-def test_retention_meanwhile_is_none(broker: LocalBroker) -> None:
+def test_records_that_are_deleted_during_reading_are_skipped(broker: LocalBroker) -> None:
     broker.create_topic("lines", retention_ms=0)
     broker.produce("lines", [(None, b"", n) for n in range(10)])
     with patch.object(reading, "PAGE_ROWS", 5):
@@ -131,7 +131,7 @@ def test_retention_meanwhile_is_none(broker: LocalBroker) -> None:
         assert [[row[0] for row in page] for page in pages] == [[9]]
 
 
-def test_wrong_places_are_refused_at_the_call(lines: LocalBroker) -> None:
+def test_wrong_partitions_and_offsets_are_refused_at_the_call(lines: LocalBroker) -> None:
     with pytest.raises(TopicError, match="there is no topic 'nope'"):
         lines.read_range("nope", 0, 0, 1)
     with pytest.raises(TopicError, match="topic 'lines': expected a partition from 0 to 0, got 1"):
@@ -163,7 +163,7 @@ def test_the_sequence_goes_on_after_deleting_and_reopening(path: Path) -> None:
     assert sequences == list(range(9))
 
 
-def test_what_failed_takes_no_sequence(lines: LocalBroker) -> None:
+def test_a_failed_call_uses_no_sequence(lines: LocalBroker) -> None:
     lines.produce("lines", [(None, b"0")])
     with pytest.raises(TopicError):
         lines.produce("lines", [(None, b"1")], partition=5)

@@ -216,7 +216,7 @@ def test_a_batch_may_have_no_records(out: LocalBroker) -> None:
     ],
     ids=["topic", "partition", "negative partition", "timestamp", "late", "none", "key", "value", "headers"],
 )
-def test_one_wrong_record_and_nothing_is_written(out: LocalBroker, wrong: Any, message: str) -> None:
+def test_one_wrong_record_prevents_the_whole_batch(out: LocalBroker, wrong: Any, message: str) -> None:
     run = out.begin_run("app", "x")
 
     with pytest.raises(TopicError, match=message):
@@ -232,7 +232,7 @@ def found(broker: LocalBroker) -> Any:
 
 
 class Key(bytes):
-    """A key of a class of its own."""
+    """A key of a subclass."""
 
 
 def test_a_key_of_a_class_of_its_own_is_bytes(out: LocalBroker) -> None:

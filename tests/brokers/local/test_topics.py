@@ -85,7 +85,7 @@ def test_a_reader_is_told_that_its_topic_was_deleted(broker: LocalBroker) -> Non
     broker.create_topic("lines")
     broker.produce("lines", [(None, b"new"), (None, b"newer")])
 
-    with pytest.raises(TopicError, match=r"topic 'lines' in '.*' was deleted while it was read"):
+    with pytest.raises(TopicError, match=r"topic 'lines' in '.*' was deleted while it was being read"):
         next(reader)
 
 

@@ -1,4 +1,4 @@
-"""Whatever is produced, in whatever pieces: the log gives back what a list would."""
+"""`reading` and `writing`: for any records in any pieces, the log returns what a list would."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Records on Kafka: what is produced is what is read, in the right partition, and no more than what is committed."""
+"""`producing` and `consuming`: readers get what was produced, from the right partition, and only what is committed."""
 
 import signal
 import threading
@@ -23,12 +23,12 @@ from tests.kafka.naming import unique
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
-JAVA = Path(__file__).parents[1] / "brokers" / "java_murmur2.tsv"
+JAVA = Path(__file__).parents[1] / "java_murmur2.tsv"
 
 
 @pytest.fixture
 def lines(broker: Broker) -> str:
-    """Make a topic of one partition."""
+    """Create a topic with one partition."""
     return broker.create_topic(unique("lines")).name
 
 
@@ -38,7 +38,7 @@ def values(broker: Broker, topic: str, **options: Any) -> list[bytes | None]:
 
 @contextmanager
 def meanwhile(step: Callable[[], object]) -> Iterator[None]:
-    """Run a call in a thread."""
+    """Make a call in a thread."""
     thread = threading.Thread(target=step)
     thread.start()
     try:
@@ -94,7 +94,7 @@ def test_timestamps_are_kept_as_they_are(broker: Broker, lines: str) -> None:
 
 
 def test_the_timestamp_zero_is_refused_rather_than_changed(broker: Broker, lines: str) -> None:
-    with pytest.raises(TopicError, match=f"topic '{lines}': Kafka's client library takes the timestamp 0 for 'now'"):
+    with pytest.raises(TopicError, match=f"topic '{lines}': records with the timestamp 0 cannot be written"):
         broker.produce(lines, [(b"k", b"v", 1), (b"k", b"v", 0)])
     assert values(broker, lines) == []
 
@@ -137,14 +137,14 @@ def test_a_record_that_the_broker_refuses_is_told_with_what_was_written(broker: 
         broker.produce(table, [(None, b"no key"), (None, b"no key")])
 
     assert f"cannot write to topic '{table}' at localhost:" in str(raised.value)
-    assert "A compacted topic takes no record without a key" in str(raised.value)
+    assert "Every record of a compacted topic needs a key" in str(raised.value)
     assert str(raised.value).endswith("(0 of 2 records are known to be written)")
-    assert broker.produce(table, [(b"k", b"v")]) == 1  # and it goes on
+    assert broker.produce(table, [(b"k", b"v")]) == 1  # and the broker can still be used
 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Have SIGINT raise KeyboardInterrupt; a process in the background may ignore it."""
+    """Make SIGINT raise KeyboardInterrupt. A process in the background may ignore SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -273,7 +273,7 @@ def test_reading_begins_at_the_given_offsets(broker: Broker) -> None:
     assert values(broker, two, start={0: 99, 1: 99}) == []
 
 
-def test_reading_ends_at_what_was_the_end_at_the_call(broker: Broker, lines: str) -> None:
+def test_reading_stops_at_the_end_at_the_time_of_the_call(broker: Broker, lines: str) -> None:
     broker.produce(lines, [(None, b"before")])
     reader = broker.records(lines)
 
@@ -307,7 +307,7 @@ def test_a_waiting_reader_is_told_when_the_topic_is_deleted(broker: Broker, line
 
     with (
         meanwhile(lambda: broker.delete_topic(lines)),
-        pytest.raises(TopicError, match="was deleted while it was read"),
+        pytest.raises(TopicError, match="was deleted while it was being read"),
     ):
         next(reader)
 
@@ -316,7 +316,7 @@ def test_a_waiting_reader_is_told_when_the_broker_is_closed(kafka: DevBroker, li
     broker = connect(kafka.address)
     reader = broker.records(lines, until_end=False)
 
-    with meanwhile(broker.close), pytest.raises(TopicError, match=f"was closed while topic '{lines}' was read"):
+    with meanwhile(broker.close), pytest.raises(TopicError, match=f"was closed while topic '{lines}' was being read"):
         next(reader)
 
 
@@ -397,7 +397,7 @@ def test_an_open_transaction_is_not_waited_for(broker: Broker, lines: str, trans
     assert values(broker, lines) == [b"before"]
     assert values(broker, lines, read_committed=False) == [b"before", b"open", b"after"]
     transactions.commit_transaction(30)
-    following = broker.records(lines, until_end=False)  # that it is committed shows a moment later
+    following = broker.records(lines, until_end=False)  # a commit shows a moment later
     assert [record.value for record in islice(following, 3)] == [b"before", b"open", b"after"]
 
 
@@ -407,7 +407,7 @@ def test_compaction_and_transactions_leave_gaps_at_the_end(
     topic = unique("table")
     settings = {"min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
     create_topic(Admin(Connection(kafka.address)), TopicInfo(topic, 1, compact=True), settings=settings)
-    # A second later is a new segment, and only those before it are cleaned.
+    # A second later a new segment begins, and only earlier segments are cleaned.
     broker.produce(topic, [(b"a", b"%d" % number, 1000) for number in range(4)])
     transactions.begin_transaction()
     transactions.produce(topic, b"gone", b"a", 0)
@@ -421,7 +421,7 @@ def test_compaction_and_transactions_leave_gaps_at_the_end(
     assert broker.end_offsets(topic) == {0: 6}
 
 
-def test_what_was_deleted_from_the_front_is_passed_over(broker: Broker, kafka: DevBroker, lines: str) -> None:
+def test_deleted_records_at_the_front_are_skipped(broker: Broker, kafka: DevBroker, lines: str) -> None:
     broker.produce(lines, [(None, b"%d" % number) for number in range(5)])
     admin = Connection(kafka.address).admin()
     for done in admin.delete_records([TopicPartition(lines, 0, 3)]).values():

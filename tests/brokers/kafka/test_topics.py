@@ -1,4 +1,4 @@
-"""Topics on Kafka: create, list, describe, delete."""
+"""`topics`, `admin`, `patience` and `error_messages`: topics are created, listed, described and deleted."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from headrace.brokers import Broker, TopicInfo, connect
 from headrace.brokers.kafka import KafkaBroker
 from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.error_messages import explained
+from headrace.brokers.kafka.error_messages import readable_error
 from headrace.brokers.kafka.topics import create_topic, end_offsets, find_topic
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import TopicError, UnavailableError
@@ -60,7 +60,7 @@ def test_topics_are_listed_by_name_without_those_of_kafka(broker: Broker) -> Non
     names = [unique(letter) for letter in "bca"]
     for name in names:
         broker.create_topic(name)
-    broker.produce(names[0], [(None, b"")])  # makes the topic of transactions
+    broker.produce(names[0], [(None, b"")])  # creates the topic of transactions
 
     listed = list(broker.topics())
 
@@ -135,7 +135,7 @@ def test_an_unknown_topic_is_an_error_that_names_some(broker: Broker, call: Any,
 
     with pytest.raises(TopicError, match=rf"there is no topic '{name}' at localhost:\d+ \(topics: \S+"):
         call(broker, name)
-    assert "nope" not in broker.topics()  # to ask for a topic does not make it
+    assert "nope" not in broker.topics()  # asking for a topic does not create it
 
 
 def test_a_closed_broker_says_so(kafka: DevBroker) -> None:
@@ -164,11 +164,11 @@ def test_a_forked_process_is_told_to_open_its_own(broker: Broker) -> None:
     assert os.waitpid(child, 0) == (child, 0)
 
     with os.fdopen(reading, "rb") as said:
-        assert said.read().endswith(b"was opened by another process: connect in this one")
+        assert said.read().endswith(b"was opened by another process. Call connect() in this one.")
 
 
 def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, broker: KafkaBroker) -> None:
-    """Kafka's client then answers with an offset of no partition, and without an error."""
+    """Kafka's client then answers without an error, with an offset that is not valid."""
     name = unique("lines")
     broker.create_topic(name)
     broker.produce(name, [(None, b"")] * 3)
@@ -181,14 +181,14 @@ def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, b
             asked.set()
 
     with ThreadPoolExecutor(4) as pool:
-        asking = [pool.submit(ask) for _ in range(4)]  # so that there is a question at any time
+        asking = [pool.submit(ask) for _ in range(4)]  # so that a request is always open
         try:
             assert asked.wait(30)
             kafka.kill()
             errors = [one.exception(60) for one in asking]
         finally:
             stop.set()
-            kafka.start()  # other tests need it, too
+            kafka.start()  # other tests need the broker
 
     assert answers == {3}
     assert {type(error) for error in errors} == {UnavailableError}
@@ -197,7 +197,7 @@ def test_a_broker_that_dies_over_a_question_gives_no_offsets(kafka: DevBroker, b
 
 @pytest.mark.parametrize("code", [KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_ENOUGH_REPLICAS])
 def test_a_cluster_that_is_not_ready_is_waited_for(code: int) -> None:
-    error = explained(KafkaError(code), Connection("localhost:1"), "write a batch")
+    error = readable_error(KafkaError(code), Connection("localhost:1"), "write a batch")
 
     assert isinstance(error, UnavailableError)
-    assert "cannot write a batch at localhost:1: it is not ready for that (Broker: " in str(error)
+    assert "cannot write a batch at localhost:1: the cluster is not ready (Broker: " in str(error)

@@ -1,4 +1,4 @@
-"""Where batches of Kafka's topics end: at one time in all partitions, when more is waiting than a batch may hold."""
+"""`batch_ends` and `record_times`: a batch that cannot hold all waiting records ends at one time in all partitions."""
 
 import random
 import threading
@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 from confluent_kafka import TopicPartition
 
-from headrace.brokers.kafka.batch_ends import Planner
+from headrace.brokers.kafka.batch_ends import BatchPlanner
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
 from headrace.dev.kafka_broker import DevBroker
@@ -31,7 +31,7 @@ def lines(broker: KafkaBroker) -> str:
 
 
 def filled(broker: KafkaBroker, *partitions: Sequence[int]) -> str:
-    """Make a topic whose partitions have records of these times."""
+    """Create a topic whose partitions have records with these timestamps."""
     topic = broker.create_topic(unique("times"), len(partitions)).name
     for number, times in enumerate(partitions):
         broker.produce(topic, [(None, b"", time) for time in times], number)
@@ -39,7 +39,7 @@ def filled(broker: KafkaBroker, *partitions: Sequence[int]) -> str:
 
 
 def spread(count: int, begin: int, end: int) -> list[int]:
-    """Return so many times within a while, in their order."""
+    """Return this many times between two times, in order."""
     rng = random.Random(count)
     return sorted(rng.randrange(begin, end) for _ in range(count))
 
@@ -52,15 +52,15 @@ def delete_before(kafka: DevBroker, topic: str, partition: int, offset: int) -> 
 
 @dataclass(frozen=True)
 class Batches:
-    """What came of planning until the end."""
+    """The sizes of all batches that were planned."""
 
     sizes: list[int]
     requests: list[int]
-    """How often the broker was asked for each of them."""
+    """How many requests each batch took."""
 
 
 def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], limit: int) -> Batches:
-    """Plan batch after batch until the end; see that each gets on, and that no record comes before an earlier batch.
+    """Plan batches until the end. Check that each one advances, and that no record belongs to an earlier batch.
 
     The times of a partition's records only grow, or count as what they would be if they did.
     """
@@ -68,10 +68,10 @@ def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], l
     result = Batches([], [])
     reached = 0
     while True:
-        with patch.object(Planner, "_plan", counting(result.requests)):
+        with patch.object(BatchPlanner, "_plan", counting(result.requests)):
             ends = broker.plan_batch(at, limit)
-            if broker._planner._foreseen is not None:
-                broker._planner._foreseen[1].result()
+            if broker._planner._planned_ahead is not None:
+                broker._planner._planned_ahead[1].result()
         taken: list[int] = []
         left: list[int] = []
         for topic, places in at.items():
@@ -93,11 +93,11 @@ def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], l
 
 
 def counting(requests: list[int]) -> Callable[..., Ends]:
-    """Return what plans a batch, now or ahead, and takes down how often it asked the broker."""
-    plan, ask = Planner._plan, Planner._ask
+    """Return a `_plan` that counts its requests."""
+    plan, ask = BatchPlanner._plan, BatchPlanner._ask
 
-    def counted(planner: Planner, *given: Any) -> Any:
-        with patch.object(Planner, "_ask", autospec=True, side_effect=ask) as asked:
+    def counted(planner: BatchPlanner, *given: Any) -> Any:
+        with patch.object(BatchPlanner, "_ask", autospec=True, side_effect=ask) as asked:
             ends = plan(planner, *given)
         requests.append(asked.call_count)
         return ends
@@ -169,7 +169,7 @@ def test_partitions_of_uneven_rates_are_cut_at_one_time(broker: KafkaBroker) -> 
     found = planned(broker, times, 4_000)
 
     assert sum(found.sizes) == 40_303
-    assert len(found.sizes) < 20  # they are rather full
+    assert len(found.sizes) < 20  # batches are not too small
     assert found.requests[0] < 10
     assert sum(found.requests) / len(found.requests) < 5
 
@@ -205,7 +205,7 @@ CASES: dict[str, tuple[list[list[int]], int]] = {
 
 
 @pytest.mark.parametrize(("parts", "limit"), CASES.values(), ids=CASES)
-def test_batches_get_on_and_end_at_one_time(broker: KafkaBroker, parts: list[list[int]], limit: int) -> None:
+def test_batches_advance_and_end_at_one_time(broker: KafkaBroker, parts: list[list[int]], limit: int) -> None:
     topic = filled(broker, *parts)
 
     found = planned(broker, {topic: parts, broker.create_topic(unique("empty")).name: [[]]}, limit)
@@ -214,11 +214,11 @@ def test_batches_get_on_and_end_at_one_time(broker: KafkaBroker, parts: list[lis
     assert max(found.requests) < 20
 
 
-def test_what_came_while_a_batch_ran_is_in_the_next_one_although_that_was_planned_ahead(broker: KafkaBroker) -> None:
+def test_records_that_arrive_during_a_batch_are_in_the_next_one_even_if_planned_ahead(broker: KafkaBroker) -> None:
     topic = filled(broker, [1, 2, 3, 4])
     first = broker.plan_batch({topic: {0: 0}}, 3)
-    assert broker._planner._foreseen is not None
-    broker._planner._foreseen[1].result()  # which has seen one record more
+    assert broker._planner._planned_ahead is not None
+    broker._planner._planned_ahead[1].result()  # it has seen one more record
     broker.produce(topic, [(None, b"", time) for time in (5, 6)])
 
     assert first == {topic: {0: 3}}
@@ -227,11 +227,11 @@ def test_what_came_while_a_batch_ran_is_in_the_next_one_although_that_was_planne
 
 def test_a_plan_ahead_that_failed_is_made_again(broker: KafkaBroker) -> None:
     topic = filled(broker, [1, 2, 3, 4, 5, 6, 7])
-    with patch.object(Planner, "_plan", side_effect=[{(topic, 0): 3}, UnavailableError("away")]):
+    with patch.object(BatchPlanner, "_plan", side_effect=[{(topic, 0): 3}, UnavailableError("away")]):
         broker._planner._last = {(topic, 0): 3}
         first = broker.plan_batch({topic: {0: 0}}, 3)
-        assert broker._planner._foreseen is not None
-        broker._planner._foreseen[1].exception()
+        assert broker._planner._planned_ahead is not None
+        broker._planner._planned_ahead[1].exception()
 
     assert broker.plan_batch(first, 3) == {topic: {0: 6}}
 
@@ -254,9 +254,12 @@ def test_planning_goes_on_in_the_middle_of_what_there_is(kafka: DevBroker, broke
     times = [spread(30_000, BEGIN, BEGIN + 100 * HOUR), spread(10_000, BEGIN, BEGIN + 100 * HOUR)]
     topic = filled(broker, *times)
     half = broker.plan_batch({topic: {0: 0, 1: 0}}, 20_000)
-    ask = Planner._ask
+    ask = BatchPlanner._ask
 
-    with KafkaBroker(kafka.address) as fresh, patch.object(Planner, "_ask", autospec=True, side_effect=ask) as asked:
+    with (
+        KafkaBroker(kafka.address) as fresh,
+        patch.object(BatchPlanner, "_ask", autospec=True, side_effect=ask) as asked,
+    ):
         ends = fresh.plan_batch(half, 1_000)[topic]
 
     assert 500 < sum(ends.values()) - sum(half[topic].values()) <= 1_000
@@ -278,8 +281,8 @@ def test_applications_may_plan_over_one_connection(broker: KafkaBroker) -> None:
             at[topic] = end
 
 
-def test_old_records_of_transactions_get_on(kafka: DevBroker, broker: KafkaBroker) -> None:
-    # To Kafka the end of a transaction is a record of the time at which it was committed.
+def test_old_records_of_transactions_advance(kafka: DevBroker, broker: KafkaBroker) -> None:
+    # Kafka counts the end of a transaction as a record with the time of the commit.
     topic = broker.create_topic(unique("old"), 2).name
     transactions = transactional(kafka.address, unique("test"))
     for begin in range(BEGIN, BEGIN + 500, 50):
@@ -298,10 +301,10 @@ def test_old_records_of_transactions_get_on(kafka: DevBroker, broker: KafkaBroke
     assert batches < 15
 
 
-def test_old_records_behind_transactions_that_ended_one_after_the_other_are_cut_at_one_time(
+def test_old_records_after_transactions_that_ended_in_turn_are_cut_at_one_time(
     kafka: DevBroker, broker: KafkaBroker
 ) -> None:
-    # Kafka finds every time before now where these transactions end: in one partition some milliseconds later.
+    # Kafka finds every earlier time at the end of these transactions, in one partition some milliseconds later.
     topic = broker.create_topic(unique("old"), 2).name
     transactions = transactional(kafka.address, unique("test"))
     for number in (0, 1):
@@ -350,7 +353,7 @@ def test_old_records_of_transactions_are_cut_at_one_time(kafka: DevBroker, broke
         ends = broker.plan_batch(at, 1_000)
         taken = [row[1] for number in end for row in rows[number] if at[topic][number] <= row[0] < ends[topic][number]]
         left = [row[1] for number in end for row in rows[number] if row[0] >= ends[topic][number]]
-        # Where records were aborted nobody knows the time: that is then about the same.
+        # Aborted records have no time, so the ends are only about the same.
         assert max(taken, default=0) <= min(left, default=BEGIN + HOUR) + (HOUR // 4 if aborts else 0)
         assert ends != at
         assert len(taken) <= 1_000
@@ -385,7 +388,7 @@ def test_nothing_is_missing_from_what_is_there(broker: KafkaBroker) -> None:
     assert broker.missing({}) == {}
 
 
-def test_what_was_deleted_unread_is_missing(kafka: DevBroker, broker: KafkaBroker) -> None:
+def test_records_deleted_before_they_were_read_are_missing(kafka: DevBroker, broker: KafkaBroker) -> None:
     topic = filled(broker, range(1, 11), range(1, 11))
     delete_before(kafka, topic, 0, 4)
 
@@ -396,15 +399,13 @@ def test_what_was_deleted_unread_is_missing(kafka: DevBroker, broker: KafkaBroke
     assert broker.missing({topic: {0: 10, 1: 0}}) == {}
 
 
-def test_what_was_read_and_is_not_there_any_more_is_missing(broker: KafkaBroker) -> None:
+def test_records_that_were_read_and_lost_are_missing(broker: KafkaBroker) -> None:
     topic = filled(broker, [1, 2, 3], [1])
 
     assert broker.missing({topic: {0: 7, 1: 0}}) == {topic: {0: 3}}
 
 
-def test_what_begins_behind_an_open_transaction_misses_nothing(
-    kafka: DevBroker, broker: KafkaBroker, lines: str
-) -> None:
+def test_a_start_after_an_open_transaction_misses_nothing(kafka: DevBroker, broker: KafkaBroker, lines: str) -> None:
     transactions = transactional(kafka.address, unique("test"))
     write(transactions, lines, b"open", commit=None)
 

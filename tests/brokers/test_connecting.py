@@ -1,4 +1,4 @@
-"""The broker of a process, and topics that are made where they are missing."""
+"""`connecting`: the broker that a process shares, and forked processes. Also `ensure_topics` of the embedded log."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ def address(path: Path) -> Iterator[str]:
 
 
 def forked(work: Any) -> int:
-    """Fork, run work in the child, and return how that ended: 0 unless it raised."""
+    """Fork, and call a function in the child, which ends with 0 unless the function raises. Return its process id."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -129,7 +129,7 @@ def test_a_forked_process_has_its_own_broker(address: str) -> None:
 
 @forks
 def test_what_a_forked_process_writes_outlives_the_closing_of_its_parent(path: Path, address: str) -> None:
-    # What SQLite knows of locks is inherited: did the child believe it, the parent would take the file from under it.
+    # The child inherits what SQLite knows about locks. If it relied on that, it would lose its writes.
     broker = shared_broker(address)
     broker.create_topic("lines")
     (child_reads, parent_writes), (parent_reads, child_writes) = os.pipe(), os.pipe()
@@ -187,5 +187,5 @@ def test_a_fork_closes_no_broker_for_good_and_opens_none_that_was_closed(broker:
         broker.produce("lines", [(None, b"")])
 
     assert broker.end_offsets("lines") == {0: 3}
-    with pytest.raises(TopicError, match="cannot be read: Cannot operate on a closed database"):
+    with pytest.raises(TopicError, match=r"cannot read the embedded log '.*': Cannot operate on a closed database"):
         closed.topics()

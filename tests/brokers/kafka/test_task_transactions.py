@@ -1,4 +1,4 @@
-"""What tasks write where they run: in transactions of their own, once, and only for the latest run."""
+"""`task_transactions` and `batch_producer`: tasks write in place, once, and only for the latest run."""
 
 import multiprocessing
 import pickle
@@ -9,11 +9,11 @@ from multiprocessing.synchronize import Event
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from headrace.brokers.kafka import transactions
+from headrace.brokers.kafka import batch_producer
+from headrace.brokers.kafka.batch_producer import BatchProducer
 from headrace.brokers.kafka.broker import KafkaBroker
-from headrace.brokers.kafka.patience import answered
-from headrace.brokers.kafka.task_transactions import KafkaPermit, TaskWriting
-from headrace.brokers.kafka.transactions import Transactions
+from headrace.brokers.kafka.patience import returns_in_time
+from headrace.brokers.kafka.task_transactions import KafkaPermit, KafkaTaskTransaction
 from headrace.brokers.runs import Run
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import SupersededError, TopicError, UnavailableError
@@ -30,7 +30,7 @@ def out(broker: KafkaBroker) -> str:
 
 
 def write(broker: KafkaBroker, permit: KafkaPermit, batch: int, topic: str, **by_task: bytes) -> int:
-    """Have tasks write a record each, in one transaction; return how many were written."""
+    """Let each task write a record, all in one transaction. Return how many were written."""
     with broker.begin_task_transaction(permit, batch) as writing:
         written = [writing.send(task, topic, 0, [(b"k", value, 5, None)]) for task, value in by_task.items()]
         writing.commit()
@@ -38,12 +38,12 @@ def write(broker: KafkaBroker, permit: KafkaPermit, batch: int, topic: str, **by
 
 
 def values(broker: KafkaBroker, topic: str) -> list[bytes | None]:
-    """Return what is committed, when nothing is open any more."""
+    """Return the committed values once no transaction is open."""
     settled(broker, topic)
     return [record.value for record in broker.records(topic)]
 
 
-def test_what_tasks_write_is_there_when_it_is_committed(broker: KafkaBroker, app: str, out: str) -> None:
+def test_records_of_tasks_show_once_they_are_committed(broker: KafkaBroker, app: str, out: str) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
 
     assert write(broker, permit, 0, out, a=b"a0", b=b"b0") == 2
@@ -72,7 +72,7 @@ def test_nothing_of_a_batch_with_a_timestamp_of_0_is_written(
     permit = broker.permit(broker.begin_run(app, "x", exactly_once=exactly_once))
 
     with (
-        pytest.raises(TopicError, match="takes the timestamp 0 for 'now'"),
+        pytest.raises(TopicError, match="records with the timestamp 0 cannot be written"),
         broker.begin_task_transaction(permit, 0) as writing,
     ):
         writing.send("a", out, 0, [(b"k", b"good", 5, None), (b"k", b"bad", 0, None)])
@@ -83,12 +83,12 @@ def test_nothing_of_a_batch_with_a_timestamp_of_0_is_written(
 def test_a_process_keeps_its_producer_open(broker: KafkaBroker, app: str, out: str) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
     write(broker, permit, 0, out, a=b"0")
-    first = broker._tasks._idle[permit.run]
+    first = broker._task_producers._idle[permit.run]
 
     write(broker, permit, 1, out, a=b"1")
 
     assert len(first) == 1
-    assert broker._tasks._idle[permit.run] == first
+    assert broker._task_producers._idle[permit.run] == first
 
 
 def test_a_permit_goes_to_other_processes(kafka: DevBroker, broker: KafkaBroker, app: str, out: str) -> None:
@@ -107,9 +107,9 @@ def test_a_task_that_has_written_its_part_of_a_batch_does_not_write_it_again(
     permit = broker.permit(run)
     write(broker, permit, 0, out, a=b"a0", b=b"b0")
     broker.write_batch(run, 0, [], {})
-    write(broker, permit, 1, out, a=b"a1")  # and then the application died, so that b did not
+    write(broker, permit, 1, out, a=b"a1")  # then the application died, before b wrote
 
-    elsewhere.begin_run(app, "x")  # and died, too
+    elsewhere.begin_run(app, "x")  # this run died, too
     again = elsewhere.begin_run(app, "x")
     permit = elsewhere.permit(again)
 
@@ -120,7 +120,7 @@ def test_a_task_that_has_written_its_part_of_a_batch_does_not_write_it_again(
     assert values(broker, out) == [b"a0", b"b0", b"a1", b"b1", b"a2", b"b2"]
 
 
-def test_no_tool_shows_a_lag_for_what_refuses_older_runs(
+def test_no_tool_shows_a_lag_for_the_offsets_that_fence_older_runs(
     kafka: DevBroker, broker: KafkaBroker, app: str, out: str
 ) -> None:
     run = broker.begin_run(app, "x")
@@ -189,27 +189,27 @@ def test_a_run_that_begins_in_the_middle_of_a_transaction_takes_it_back(
     assert values(broker, out) == [b"newer"]
 
 
-def flushed_and_then(writing: TaskWriting, elsewhere: KafkaBroker, app: str) -> Run:
-    """Begin another run when a transaction is with the broker."""
+def flushed_and_then(writing: KafkaTaskTransaction, elsewhere: KafkaBroker, app: str) -> Run:
+    """Begin another run while a transaction is open at the broker."""
     assert writing._producer is not None
     writing._producer.flush()
     return elsewhere.begin_run(app, "x")
 
 
-def test_what_the_broker_has_let_through_is_waited_for(
+def test_a_commit_that_the_broker_has_accepted_is_waited_for(
     broker: KafkaBroker, elsewhere: KafkaBroker, app: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task's commit, and the next run that begins: the one that comes first wins, and both see it the same way."""
+    """A task commits while the next run begins. The first one wins, and both agree on which that was."""
     older = broker.permit(broker.begin_run(app, "x"))
-    commit = Transactions.commit
+    commit = BatchProducer.commit
     began: list[Run] = []
 
-    def late(producer: Transactions) -> None:
+    def late(producer: BatchProducer) -> None:
         if producer.id is not None and producer.id != app and not began:
-            began.append(elsewhere.begin_run(app, "x"))  # its offsets are in, it only has to say so
+            began.append(elsewhere.begin_run(app, "x"))  # its offsets are written, only the commit is missing
         commit(producer)
 
-    monkeypatch.setattr(Transactions, "commit", late)
+    monkeypatch.setattr(BatchProducer, "commit", late)
 
     with pytest.raises(SupersededError):
         write(broker, older, 0, out, a=b"older")
@@ -220,7 +220,7 @@ def test_what_the_broker_has_let_through_is_waited_for(
 
 
 def leave_open(address: str, permit: KafkaPermit, topic: str, written: Event) -> None:
-    """Be a worker that is killed in the middle of its transaction."""
+    """Simulate a worker that is killed in the middle of its transaction."""
     with KafkaBroker(address) as broker, broker.begin_task_transaction(permit, 0) as writing:
         writing.send("a", topic, 0, [(b"k", b"open", 5, None)] * 1_000)
         assert writing._producer is not None
@@ -229,7 +229,7 @@ def leave_open(address: str, permit: KafkaPermit, topic: str, written: Event) ->
         time.sleep(PATIENCE_SECONDS)
 
 
-def test_what_a_killed_worker_left_open_is_taken_back_by_the_next_run(
+def test_the_next_run_aborts_transactions_of_a_killed_worker(
     kafka: DevBroker, broker: KafkaBroker, app: str, out: str
 ) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
@@ -245,7 +245,7 @@ def test_what_a_killed_worker_left_open_is_taken_back_by_the_next_run(
 
     again = broker.permit(broker.begin_run(app, "x"))
 
-    assert settled(broker, out)[0] > end  # that it was aborted is written down behind it
+    assert settled(broker, out)[0] > end  # the marker of the abort follows
     assert write(broker, again, 0, out, a=b"0") == 1
     assert values(broker, out) == [b"0"]
 
@@ -258,7 +258,7 @@ def test_a_run_that_the_broker_has_not_heard_of_can_be_begun_again(
         silent._runs.end(app)  # as if asleep
         wait_until(lambda: not has_member(kafka.address, app), "the member is still there")
 
-    with pytest.raises(UnavailableError, match="has not heard of it for longer than its session may be silent"):
+    with pytest.raises(UnavailableError, match=r"has not heard from it for longer than session\.timeout\.ms"):
         write(broker, permit, 0, out, a=b"0")
 
     assert write(broker, broker.permit(broker.begin_run(app, "x")), 0, out, a=b"0") == 1
@@ -268,7 +268,7 @@ def test_a_run_that_the_broker_has_not_heard_of_can_be_begun_again(
 # -- what fails --------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_committed_is_taken_back(broker: KafkaBroker, app: str, out: str) -> None:
+def test_a_transaction_without_a_commit_is_aborted(broker: KafkaBroker, app: str, out: str) -> None:
     permit = broker.permit(broker.begin_run(app, "x"))
 
     with broker.begin_task_transaction(permit, 0) as writing:
@@ -296,7 +296,7 @@ def test_a_client_that_does_not_come_back_is_given_up(
     permit = broker.permit(broker.begin_run(app, "x"))
     write(broker, permit, 0, out, a=b"0")
     released = threading.Event()
-    monkeypatch.setattr(transactions, "answered", lambda call, seconds: answered(released.wait, 0.1))
+    monkeypatch.setattr(batch_producer, "returns_in_time", lambda call, seconds: returns_in_time(released.wait, 0.1))
 
     with pytest.raises(UnavailableError, match="cannot commit the offsets: no answer from localhost:"):
         write(broker, permit, 1, out, a=b"1")
@@ -314,4 +314,4 @@ def test_without_transactions_records_are_there_at_once(broker: KafkaBroker, app
     assert write(broker, permit, 0, out, a=b"0") == 1
 
     assert [record.value for record in broker.records(out)] == [b"0"]
-    assert [offset for offset in broker.end_offsets(out).values() if offset] == [1]  # and no end of a transaction
+    assert [offset for offset in broker.end_offsets(out).values() if offset] == [1]  # no marker of a transaction

@@ -1,4 +1,4 @@
-"""Reading stretches of partitions on Kafka."""
+"""`ranges`: reading ranges of topic partitions."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -41,7 +41,7 @@ def lines(broker: KafkaBroker) -> str:
 
 
 def rows(reader: RangeReader, topic: str, start: int, end: int, partition: int = 0) -> list[RawRecord]:
-    return [row for page in reader.rows(topic, partition, start, end) for row in page]
+    return [row for page in reader.pages(topic, partition, start, end) for row in page]
 
 
 def offsets(reader: RangeReader, topic: str, start: int, end: int, partition: int = 0) -> list[int]:
@@ -82,7 +82,7 @@ def test_a_header_without_a_value_is_read_as_empty(
 def test_many_records_come_in_pages_and_in_order(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
     broker.produce(lines, [(None, b"%d" % number + bytes(500)) for number in range(MANY)], 0)
 
-    pages = list(reader.rows(lines, 0, 0, MANY))
+    pages = list(reader.pages(lines, 0, 0, MANY))
 
     assert len(pages) > 1
     assert [row[0] for page in pages for row in page] == list(range(MANY))
@@ -92,7 +92,7 @@ def test_many_records_come_in_pages_and_in_order(broker: KafkaBroker, reader: Ra
 # -- stretches ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_stretch_is_that_of_the_offsets(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
+def test_a_range_is_that_of_the_offsets(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
     for partition in (0, 1):
         broker.produce(lines, [(None, b"%d %d" % (partition, n)) for n in range(10)], partition)
 
@@ -101,13 +101,13 @@ def test_a_stretch_is_that_of_the_offsets(broker: KafkaBroker, reader: RangeRead
     assert offsets(reader, lines, 5, 5) == offsets(reader, lines, 7, 3) == []
 
 
-def test_a_stretch_may_be_read_twice(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
+def test_a_range_may_be_read_twice(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
     broker.produce(lines, [(None, b"")] * 100, 0)
 
     assert offsets(reader, lines, 10, 90) == offsets(reader, lines, 10, 90) == list(range(10, 90))
 
 
-def test_stretches_one_after_the_other_are_all_there_is(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
+def test_ranges_one_after_the_other_have_all_records(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
     for partition in (0, 1):
         broker.produce(lines, [(None, b"%d %d" % (partition, n)) for n in range(1_000)], partition)
 
@@ -123,26 +123,26 @@ def test_stretches_one_after_the_other_are_all_there_is(broker: KafkaBroker, rea
     assert found == expected
 
 
-def test_a_stretch_that_is_left_in_the_middle_does_not_disturb_the_next(
+def test_a_range_that_is_left_in_the_middle_does_not_disturb_the_next(
     broker: KafkaBroker, reader: RangeReader, lines: str
 ) -> None:
     broker.produce(lines, [(None, bytes(100))] * MANY, 0)
-    left = reader.rows(lines, 0, 0, MANY)
+    left = reader.pages(lines, 0, 0, MANY)
     next(left)
 
-    following = reader.rows(lines, 0, 20_000, MANY)
+    following = reader.pages(lines, 0, 20_000, MANY)
     begun = next(following)
     del left
 
     assert [row[0] for row in begun] + [row[0] for page in following for row in page] == list(range(20_000, MANY))
 
 
-def test_stretches_may_be_read_side_by_side(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
+def test_ranges_may_be_read_side_by_side(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:
     for partition in (0, 1):
         broker.produce(lines, [(None, bytes(100))] * MANY, partition)
 
     found: list[list[int]] = [[], []]
-    for pages in zip(reader.rows(lines, 0, 0, MANY), reader.rows(lines, 1, 0, MANY)):
+    for pages in zip(reader.pages(lines, 0, 0, MANY), reader.pages(lines, 1, 0, MANY)):
         for place, page in enumerate(pages):
             found[place] += [row[0] for row in page]
 
@@ -168,7 +168,7 @@ def test_a_broker_that_was_killed_is_waited_for(
 
 @pytest.fixture
 def gaps(broker: KafkaBroker, transactions: Producer, lines: str) -> str:
-    """Fill a partition: 0 and 1 are there, 2 says so, 3 to 6 were aborted, 7 is there, 8 says so, 9 to 12 as before."""
+    """Fill a partition: 0, 1 and 7 are committed records, 2 and 8 commit markers, 3 to 6 and 9 to 12 were aborted."""
     write(transactions, lines, b"0", b"1", commit=True)
     write(transactions, lines, *[b"gone"] * 3, commit=False)
     write(transactions, lines, b"7", commit=True)
@@ -177,17 +177,17 @@ def gaps(broker: KafkaBroker, transactions: Producer, lines: str) -> str:
     return lines
 
 
-def test_what_was_aborted_is_not_read(reader: RangeReader, gaps: str) -> None:
+def test_aborted_records_are_not_read(reader: RangeReader, gaps: str) -> None:
     assert [(row[0], row[3]) for row in rows(reader, gaps, 0, 13)] == [(0, b"0"), (1, b"1"), (7, b"7")]
 
 
-def test_a_stretch_may_begin_and_end_anywhere(reader: RangeReader, gaps: str) -> None:
+def test_a_range_may_begin_and_end_anywhere(reader: RangeReader, gaps: str) -> None:
     for start in range(14):
         for end in range(start, 14):
             assert offsets(reader, gaps, start, end) == [n for n in (0, 1, 7) if start <= n < end], (start, end)
 
 
-def test_a_stretch_ends_where_an_open_transaction_begins(
+def test_a_range_ends_where_an_open_transaction_begins(
     broker: KafkaBroker, reader: RangeReader, transactions: Producer, gaps: str
 ) -> None:
     write(transactions, gaps, b"open", commit=None)
@@ -205,7 +205,7 @@ def test_compaction_leaves_gaps(kafka: DevBroker, broker: KafkaBroker, reader: R
     topic = unique("table")
     settings = {"min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
     create_topic(Admin(Connection(kafka.address)), TopicInfo(topic, 1, compact=True), settings=settings)
-    # A second later is a new segment, and only those before it are cleaned.
+    # A second later a new segment begins, and only earlier segments are cleaned.
     broker.produce(topic, [(b"%d" % (number % 2), b"%d" % number, 1000) for number in range(10)])
     broker.produce(topic, [(b"other", b"10"), (b"other", b"11")])
 
@@ -228,23 +228,19 @@ def test_a_start_that_was_deleted_is_an_error(
         rows(reader, lines, 2, 10)
 
     assert str(raised.value) == (
-        f"topic '{lines}', partition 0: the records from offset 2 to 10 are no longer there at {kafka.address}: "
-        "retention has deleted them, or somebody the topic"
+        f"topic '{lines}', partition 0: the records from offset 2 to 10 are gone from {kafka.address}. "
+        "They were deleted, by retention or because the topic was deleted."
     )
     assert offsets(reader, lines, 4, 10) == list(range(4, 10))
 
 
-def test_an_end_that_is_not_there_is_an_error(kafka: DevBroker, broker: KafkaBroker, lines: str) -> None:
+def test_an_end_that_does_not_exist_is_an_error(kafka: DevBroker, broker: KafkaBroker, lines: str) -> None:
     broker.produce(lines, [(None, b"")] * 10, 0)
     hasty = RangeReader(Connection(kafka.address, {"socket.timeout.ms": 2_000}))
 
-    with pytest.raises(
-        TopicError, match=f"topic '{lines}', partition 0: the records from offset 5 to 20 are no longer"
-    ):
+    with pytest.raises(TopicError, match=f"topic '{lines}', partition 0: the records from offset 5 to 20 are gone"):
         rows(hasty, lines, 5, 20)
-    with pytest.raises(
-        TopicError, match=f"topic '{lines}', partition 0: the records from offset 15 to 20 are no longer"
-    ):
+    with pytest.raises(TopicError, match=f"topic '{lines}', partition 0: the records from offset 15 to 20 are gone"):
         rows(hasty, lines, 15, 20)
     hasty.close()
 

@@ -1,4 +1,4 @@
-"""What the writing processes of the tests do; a module of its own, for they import it by name."""
+"""Processes that write. A module of its own, because the tests' child processes import it by name."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from headrace.raw_records import RecordToWrite
 
 
 def write_batches(path: str, barrier: Barrier, writer: int, batches: int, size: int) -> None:
-    """Open the file together with the other writers, then produce batches that name themselves."""
+    """Open the file at the same time as the other writers. Produce batches whose records name writer and batch."""
     barrier.wait()
     with LocalBroker(path) as broker:
         for batch in range(batches):
@@ -20,14 +20,14 @@ def write_batches(path: str, barrier: Barrier, writer: int, batches: int, size: 
 
 
 def create_topic(path: str, barrier: Barrier, number: int) -> None:
-    """Open a file that is not there yet together with others."""
+    """Open a file that does not exist yet, at the same time as others."""
     barrier.wait()
     with LocalBroker(path) as broker:
         broker.create_topic(f"topic-{number}")
 
 
 def write_forever(path: str) -> None:
-    """Produce batch after batch and say so, until killed."""
+    """Produce batches and report each one, until killed."""
     with LocalBroker(path) as broker:
         batch = sum(broker.end_offsets("lines").values()) // 2_000
         while True:
@@ -37,14 +37,14 @@ def write_forever(path: str) -> None:
 
 
 def die_before(path: str, statement: str) -> None:
-    """Produce more than SQLite keeps in memory, and die where a statement of the transaction would run."""
+    """Produce more than SQLite keeps in memory, and die at a statement of the transaction."""
     with LocalBroker(path) as broker:
         broker._file._connection.set_trace_callback(lambda sql: _die_at(sql, statement))
         broker.produce("lines", [(None, bytes(1_000)) for _ in range(20_000)])
 
 
 def die_in_batch(path: str, statement: str) -> None:
-    """Write a batch of more than SQLite keeps in memory, and die where a statement of the transaction would run."""
+    """Write a batch of more than SQLite keeps in memory, and die at a statement of the transaction."""
     with LocalBroker(path) as broker:
         run = broker.begin_run("app", "x")
         broker._file._connection.set_trace_callback(lambda sql: _die_at(sql, statement))
@@ -53,7 +53,7 @@ def die_in_batch(path: str, statement: str) -> None:
 
 
 def write_runs(path: str, batches: int) -> None:
-    """Begin a run, say so, and write batches that name themselves until another run begins; say how it ended."""
+    """Begin a run and write batches until another run begins. Report the begin and how the run ended."""
     with LocalBroker(path) as broker:
         run = broker.begin_run("app", "x")
         print(run.number, flush=True)
@@ -67,7 +67,7 @@ def write_runs(path: str, batches: int) -> None:
 
 
 def ensure_topics(path: str, barrier: Barrier, count: int) -> None:
-    """Make the same topics together with others."""
+    """Create the same topics as others, at the same time."""
     with LocalBroker(path) as broker:
         barrier.wait()
         broker.ensure_topics({f"topic-{number}": 2 for number in range(count)})

@@ -1,4 +1,4 @@
-"""Records: what is produced is what is read."""
+"""`broker`, `reading` and `writing`: readers get what was produced."""
 
 import time
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def test_timestamps_are_kept_as_they_are(lines: LocalBroker, timestamp: int) -> 
     assert next(lines.records("lines")).timestamp == timestamp
 
 
-def test_order_is_that_of_producing_not_of_time(lines: LocalBroker) -> None:
+def test_records_have_the_order_of_producing_not_of_time(lines: LocalBroker) -> None:
     lines.produce("lines", [(b"k", b"1", 300), (b"k", b"2", 100)])
     lines.produce("lines", [(b"k", b"3", 200)])
 
@@ -86,7 +86,7 @@ def test_records_of_one_topic_are_not_in_another(lines: LocalBroker) -> None:
     assert values(lines) == []
 
 
-def test_nothing_to_produce_is_nothing(lines: LocalBroker) -> None:
+def test_producing_nothing_writes_nothing(lines: LocalBroker) -> None:
     assert lines.produce("lines", []) == 0
     assert lines.end_offsets("lines") == {0: 0}
 
@@ -107,7 +107,7 @@ def test_reading_begins_at_the_given_offsets(broker: LocalBroker) -> None:
     assert values(broker, "two", start={0: 99, 1: 99}) == []
 
 
-def test_reading_ends_at_what_was_the_end_at_the_call(lines: LocalBroker) -> None:
+def test_reading_stops_at_the_end_at_the_time_of_the_call(lines: LocalBroker) -> None:
     lines.produce("lines", [(None, b"before")])
     reader = lines.records("lines")
 

@@ -1,4 +1,4 @@
-"""Runs of one application in several processes, and processes that die in the middle of a batch."""
+"""`runs`: one application runs in several processes, and processes die in the middle of a batch."""
 
 import signal
 from collections import Counter
@@ -9,8 +9,8 @@ import pytest
 
 from headrace.brokers import LocalBroker
 from headrace.errors import StreamsError
-from tests.brokers import writers
-from tests.brokers.test_processes import check_file, processes, started_writer
+from tests.brokers.local import writers
+from tests.brokers.local.test_processes import check_file, processes, started_writer
 
 BATCHES, SIZE = 300, 20
 
@@ -42,11 +42,11 @@ def test_the_run_of_another_process_ends_that_of_this_one(path: Path) -> None:
         assert broker.last_batch("app") == ("x", 2)
 
 
-def test_of_runs_that_follow_each_other_every_batch_is_there_once(path: Path) -> None:
+def test_over_several_runs_every_batch_is_written_once(path: Path) -> None:
     with LocalBroker(path) as broker:
         broker.create_topic("lines", 3)
         running = []
-        for number in (1, 2, 3):  # the next one begins in the middle of the one before
+        for number in (1, 2, 3):  # the next run begins in the middle of the one before
             running.append(started_writer("write_runs", str(path), str(BATCHES)))
             assert line(running[-1].stdout) == str(number)
         said = [writer.communicate()[0].strip() for writer in running]

@@ -1,4 +1,7 @@
-"""TLS, logins and ACLs: who is let in gets in, who is not is told why, and no message shows a secret."""
+"""`error_messages` and `settings`, on a broker with TLS, logins and ACLs.
+
+A client with access gets in, one without is told why, and no message shows a secret.
+"""
 
 import logging
 from collections.abc import Callable
@@ -21,7 +24,7 @@ Open = Callable[..., Broker]
 
 @pytest.fixture
 def lines(secured: SecuredBroker) -> str:
-    """Make a topic of one record, as somebody who may."""
+    """Create a topic with one record, as a user who may."""
     with connect(secured.address, **secured.settings("admin")) as broker:
         name = broker.create_topic(unique("lines")).name
         broker.produce(name, [(b"k", b"v", 1)])
@@ -34,7 +37,7 @@ def ann(secured: SecuredBroker) -> Broker:
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "PLAIN", "OAUTHBEARER"])
-def test_who_is_known_gets_in(secured: SecuredBroker, mechanism: str) -> None:
+def test_a_known_user_gets_in(secured: SecuredBroker, mechanism: str) -> None:
     with connect(secured.address, **secured.settings("admin", mechanism)) as broker:
         name = broker.create_topic(unique("lines"), 2).name
 
@@ -59,7 +62,7 @@ def test_a_token_may_come_from_a_function(secured: SecuredBroker) -> None:
     ],
     ids=["password", "user", "plain password", "mechanism", "protocol"],
 )
-def test_who_is_not_known_is_told(secured: SecuredBroker, given: dict[str, Any], message: str) -> None:
+def test_an_unknown_user_is_told_why(secured: SecuredBroker, given: dict[str, Any], message: str) -> None:
     settings = {**secured.settings("ann"), "socket.timeout.ms": 5000, **given}
 
     with connect(secured.address, **settings) as broker, pytest.raises(StreamsError, match=message) as raised:
@@ -82,21 +85,25 @@ def test_a_certificate_of_somebody_else_is_not_trusted(secured: SecuredBroker, t
 @pytest.mark.parametrize(
     ("allowed", "call", "message"),
     [
-        ([], lambda b, t: b.records(t), "cannot find topic '{t}' at {a}: {u}. It takes an ACL that allows Read"),
-        ([], lambda b, t: b.produce(t, []), "cannot find topic '{t}' at {a}: {u}. It takes an ACL that allows Write"),
-        ([], lambda b, t: b.delete_topic(t), "cannot find topic '{t}' at {a}: {u}. It takes an ACL that allows Delete"),
+        ([], lambda b, t: b.records(t), "cannot find topic '{t}' at {a}: {u}. This needs an ACL that allows Read"),
+        ([], lambda b, t: b.produce(t, []), "cannot find topic '{t}' at {a}: {u}. This needs an ACL that allows Write"),
+        (
+            [],
+            lambda b, t: b.delete_topic(t),
+            "cannot find topic '{t}' at {a}: {u}. This needs an ACL that allows Delete",
+        ),
         (
             [],
             lambda b, t: b.end_offsets(t),
-            "cannot find topic '{t}' at {a}: {u}. It takes an ACL that allows Describe",
+            "cannot find topic '{t}' at {a}: {u}. This needs an ACL that allows Describe",
         ),
-        (["DESCRIBE"], lambda b, t: list(b.records(t)), "cannot read topic '{t}' at {a}: {u}. It .* allows Read"),
-        (["READ"], lambda b, t: b.produce(t, [(b"k", b"v")]), "cannot write to topic '{t}' at {a}: {u}. It .* Write"),
-        (["READ"], lambda b, t: b.delete_topic(t), "cannot delete topic '{t}' at {a}: {u}. It .* allows Delete"),
+        (["DESCRIBE"], lambda b, t: list(b.records(t)), "cannot read topic '{t}' at {a}: {u}. This .* allows Read"),
+        (["READ"], lambda b, t: b.produce(t, [(b"k", b"v")]), "cannot write to topic '{t}' at {a}: {u}. This .* Write"),
+        (["READ"], lambda b, t: b.delete_topic(t), "cannot delete topic '{t}' at {a}: {u}. This .* allows Delete"),
     ],
     ids=["read", "write", "delete", "ends", "only describe", "write, only read", "delete, only read"],
 )
-def test_who_is_not_allowed_is_told_what_it_takes(
+def test_a_user_without_permission_is_told_which_acl_is_missing(
     secured: SecuredBroker, ann: Broker, lines: str, allowed: list[str], call: Any, message: str
 ) -> None:
     for operation in allowed:
@@ -107,7 +114,7 @@ def test_who_is_not_allowed_is_told_what_it_takes(
         call(ann, lines)
 
 
-def test_who_may_not_create_is_told(secured: SecuredBroker, ann: Broker) -> None:
+def test_a_user_who_may_not_create_topics_is_told_why(secured: SecuredBroker, ann: Broker) -> None:
     name = unique("lines")
 
     with ann, pytest.raises(TopicError, match=f"cannot create topic '{name}' .* allows Create on topic '{name}'"):

@@ -1,4 +1,4 @@
-"""Retention and compaction: what `clean` deletes and what it keeps."""
+"""`topics.clean_topic`: what retention and compaction delete, and what they keep."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Runs of applications on Kafka, and batches that are written once."""
+"""`runs`, `markers`, `membership`, `batch_producer` and `producer_errors`: each batch is written once."""
 
 import multiprocessing
 import threading
@@ -14,7 +14,7 @@ from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.markers import Marker
-from headrace.brokers.kafka.runs import Runs, Session
+from headrace.brokers.kafka.runs import OpenRun, Runs
 from headrace.brokers.kafka.topics import create_topic
 from headrace.brokers.runs import Run
 from headrace.brokers.writing import PartitionRecords
@@ -32,7 +32,7 @@ MANY = 20_000
 
 @pytest.fixture
 def lines(broker: KafkaBroker) -> str:
-    """Make a topic to read; offsets of one that is not there cannot be committed."""
+    """Create a topic to read. Only offsets of an existing topic can be committed."""
     return broker.create_topic(unique("lines"), 2).name
 
 
@@ -43,7 +43,7 @@ def out(broker: KafkaBroker) -> str:
 
 @pytest.fixture
 def small(kafka: DevBroker) -> str:
-    """Make a topic that takes small records only."""
+    """Create a topic that accepts small records only."""
     settings = {"max.message.bytes": "1000"}
     return create_topic(Admin(Connection(kafka.address)), TopicInfo(unique("small"), 1), settings=settings).name
 
@@ -53,13 +53,13 @@ def row(topic: str, value: bytes | None, partition: int | None = None, times: in
 
 
 def values(broker: KafkaBroker, topic: str) -> list[bytes | None]:
-    """Return what is committed, when nothing is open any more."""
+    """Return the committed values once no transaction is open."""
     settled(broker, topic)
     return [record.value for record in broker.records(topic)]
 
 
 def committed(kafka: DevBroker, group: str, topic: str) -> list[int]:
-    """Return the offsets of a group in the two partitions of a topic."""
+    """Return the offsets of a group in both partitions of a topic."""
     consumer = Consumer({"bootstrap.servers": kafka.address, "group.id": group})
     try:
         return [place.offset for place in consumer.committed([TopicPartition(topic, n) for n in (0, 1)], 30)]
@@ -67,15 +67,15 @@ def committed(kafka: DevBroker, group: str, topic: str) -> list[int]:
         consumer.close()
 
 
-def in_the_middle(patch: pytest.MonkeyPatch, step: Callable[[Session], object]) -> None:
-    """Do something when the records of a batch have been written, and its marker has not."""
+def in_the_middle(patch: pytest.MonkeyPatch, step: Callable[[OpenRun], object]) -> None:
+    """Do something after the records of a batch are written, and before its marker is."""
     mark = Runs._mark
 
-    def first(runs: Runs, session: Session, marker: Marker) -> None:
+    def first(runs: Runs, open_run: OpenRun, marker: Marker) -> None:
         patch.setattr(Runs, "_mark", mark)
-        session.producer.flush()
-        step(session)
-        mark(runs, session, marker)
+        open_run.producer.flush()
+        step(open_run)
+        mark(runs, open_run, marker)
 
     patch.setattr(Runs, "_mark", first)
 
@@ -253,7 +253,7 @@ def test_a_batch_may_be_larger_than_the_queue_of_the_client(
     )
     with KafkaBroker(kafka.address) as broker:
         run = broker.begin_run(app, "")
-        broker._runs._sessions[app].producer._patience._begin -= 3600  # as if the last batch was long ago
+        broker._runs._open_runs[app].producer._patience._begin -= 3600  # as if the last batch was long ago
 
         numbers = [b"%d" % number for number in range(20_000)]
 
@@ -263,7 +263,7 @@ def test_a_batch_may_be_larger_than_the_queue_of_the_client(
 
 
 @pytest.mark.parametrize("exactly_once", [True, False], ids=["exactly once", "at least once"])
-def test_how_far_topics_are_read_is_committed_for_the_group_of_the_application(
+def test_positions_are_committed_for_the_group_of_the_application(
     kafka: DevBroker, broker: KafkaBroker, app: str, lines: str, exactly_once: bool
 ) -> None:
     run = broker.begin_run(app, "", exactly_once=exactly_once)
@@ -274,13 +274,13 @@ def test_how_far_topics_are_read_is_committed_for_the_group_of_the_application(
     wait_until(lambda: committed(kafka, app, lines) == [6, 7], "the offsets were not committed")
 
 
-def test_at_least_once_takes_no_transaction(broker: KafkaBroker, app: str, out: str) -> None:
+def test_at_least_once_uses_no_transaction(broker: KafkaBroker, app: str, out: str) -> None:
     run = broker.begin_run(app, "x", exactly_once=False)
 
     broker.write_batch(run, 0, [row(out, b"0", 0), row(out, b"1", 0)], {})
     broker.write_batch(run, 1, [row(out, b"2", 0)], {})
 
-    # It would have left records of its own, and what was written would show a moment later only.
+    # A transaction would leave records of its own, and its records would show only a moment later.
     assert [(record.offset, record.value) for record in broker.records(out)] == [(0, b"0"), (1, b"1"), (2, b"2")]
     assert broker.end_offsets(out)[0] == 3
     assert broker.last_batch(app) == ("x", 1)
@@ -320,7 +320,7 @@ def test_a_run_that_is_superseded_in_the_middle_of_a_batch_leaves_nothing(
 ) -> None:
     older = broker.begin_run(app, "x")
     began: list[Run] = []
-    in_the_middle(monkeypatch, lambda session: began.append(elsewhere.begin_run(app, "x")))
+    in_the_middle(monkeypatch, lambda open_run: began.append(elsewhere.begin_run(app, "x")))
 
     with pytest.raises(SupersededError, match="was started again elsewhere"):
         broker.write_batch(older, 0, [row(out, b"older", times=100)], {lines: {0: 5}})
@@ -330,7 +330,7 @@ def test_a_run_that_is_superseded_in_the_middle_of_a_batch_leaves_nothing(
     assert broker.last_batch(app) == ("x", 0)
 
 
-def test_what_a_killed_process_left_open_is_taken_back_by_the_next_run(
+def test_the_next_run_aborts_transactions_of_a_killed_process(
     kafka: DevBroker, broker: KafkaBroker, app: str, out: str
 ) -> None:
     broker.write_batch(broker.begin_run(app, "x"), 0, [row(out, b"0", 0)], {})
@@ -346,7 +346,7 @@ def test_what_a_killed_process_left_open_is_taken_back_by_the_next_run(
 
     run = broker.begin_run(app, "x")
 
-    assert settled(broker, out)[0] > end  # that it was aborted is written down behind it
+    assert settled(broker, out)[0] > end  # the marker of the abort follows
     assert broker.write_batch(run, 1, [row(out, b"1", 0)], {}) is True
     assert values(broker, out) == [b"0", b"1"]
 
@@ -356,15 +356,15 @@ def test_a_batch_that_takes_too_long_is_not_taken_for_one_of_an_older_run(
 ) -> None:
     with KafkaBroker(kafka.address, **{"transaction.timeout.ms": 3_000}) as hasty:
         run = hasty.begin_run(app, "x")
-        in_the_middle(monkeypatch, lambda session: settled(broker, out))  # until the broker takes it back
+        in_the_middle(monkeypatch, lambda open_run: settled(broker, out))  # until the broker aborts it
 
         with pytest.raises(StreamsError) as raised:
             hasty.write_batch(run, 0, [row(out, b"slow")], {})
 
     assert not isinstance(raised.value, SupersededError)
     assert str(raised.value) == (
-        f"application '{app}': the broker has taken back a batch, for it was not written within 3000 ms. The setting "
-        "transaction.timeout.ms says how long it may take"
+        f"application '{app}': the broker aborted a batch because it was not written within 3000 ms. To allow "
+        "more time, set transaction.timeout.ms."
     )
     assert broker.write_batch(broker.begin_run(app, "x"), 0, [row(out, b"in time")], {}) is True
     assert values(broker, out) == [b"in time"]
@@ -406,7 +406,8 @@ def test_the_timestamp_zero_is_refused_rather_than_changed(
         broker.write_batch(run, 0, [row(out, b"v", times=MANY), (out, None, [(b"k", b"v", 0, None)])], {})
 
     assert str(raised.value) == (
-        f"topic '{out}': Kafka's client library takes the timestamp 0 for 'now', so it is refused"
+        f"topic '{out}': records with the timestamp 0 cannot be written, because Kafka's client library "
+        "takes 0 for 'now'"
     )
     assert broker.last_batch(app) == ("x", -1)
     if exactly_once:
@@ -416,7 +417,9 @@ def test_the_timestamp_zero_is_refused_rather_than_changed(
 def test_a_topic_or_a_partition_that_is_not_there_is_told(broker: KafkaBroker, app: str, out: str) -> None:
     with pytest.raises(TopicError, match="there is no topic 'nope' at localhost:"):
         broker.write_batch(broker.begin_run(app, "x"), 0, [row(out, b"v"), row("nope", b"v")], {})
-    with pytest.raises(TopicError, match=f"cannot write to topic '{out}' at localhost:.*: there is no such partition"):
+    with pytest.raises(
+        TopicError, match=f"cannot write to topic '{out}' at localhost:.*: the partition does not exist"
+    ):
         broker.write_batch(broker.begin_run(app, "x"), 0, [row(out, b"v"), row(out, b"v", 7)], {})
     assert values(broker, out) == []
 
@@ -430,13 +433,13 @@ def test_a_run_is_over_after_a_batch_that_failed(broker: KafkaBroker, app: str, 
         broker.write_batch(run, 0, [row(out, b"v")], {})
 
     assert not isinstance(raised.value, SupersededError)
-    assert str(raised.value) == f"run 1 of application '{app}' is over: a batch of it failed"
+    assert str(raised.value) == f"run 1 of application '{app}' has ended because a batch failed"
 
 
 def test_a_batch_that_is_interrupted_leaves_nothing(
     broker: KafkaBroker, app: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(session: Session) -> None:
+    def interrupt(open_run: OpenRun) -> None:
         raise KeyboardInterrupt
 
     run = broker.begin_run(app, "x")
@@ -456,8 +459,8 @@ def test_a_batch_is_there_once_when_the_broker_is_killed_meanwhile(
 ) -> None:
     run = broker.begin_run(app, "x")
     broker.write_batch(run, 0, [row(out, b"0", 0)], {})
-    # A broker that stands alone and is killed right after a commit may skip its markers when it comes back, for it
-    # takes the partitions that it does not lead yet for deleted ones: it loses what it has confirmed.
+    # A single broker that is killed right after a commit may skip the commit's markers when it comes back: it believes
+    # that partitions that it does not lead yet were deleted. So it loses a commit that it has confirmed.
     settled(broker, out)
     starting = threading.Thread(target=kafka.start)
 
@@ -468,9 +471,9 @@ def test_a_batch_is_there_once_when_the_broker_is_killed_meanwhile(
     if moment == "before":
         kill()
     else:
-        in_the_middle(monkeypatch, lambda session: kill())
+        in_the_middle(monkeypatch, lambda open_run: kill())
     try:
-        with suppress(StreamsError):  # it may take longer than anyone waits
+        with suppress(StreamsError):  # this may take longer than the wait
             broker.write_batch(run, 1, [row(out, b"1", 0, times=100)], {})
     finally:
         starting.join()
@@ -516,7 +519,7 @@ def test_a_forgotten_application_begins_anew(
         assert values(broker, out) == [b"0", b"anew"]
 
 
-def test_what_is_not_the_applications_is_left_alone(broker: KafkaBroker, app: str, out: str) -> None:
+def test_topics_of_other_applications_are_left_alone(broker: KafkaBroker, app: str, out: str) -> None:
     longer = f"{app}-b"
     kept = [TopicInfo(f"{longer}-counts-changelog", 1, compact=True), TopicInfo(f"{longer}-commits", 2, compact=True)]
     broker.begin_run(app, "x", changelogs=[TopicInfo(f"{app}-counts-changelog", 1, compact=True)])
@@ -533,7 +536,7 @@ def test_what_is_not_the_applications_is_left_alone(broker: KafkaBroker, app: st
     assert broker.run_number(longer) == 1
 
 
-def test_changelogs_of_stores_that_are_no_more_are_forgotten_too(broker: KafkaBroker, app: str) -> None:
+def test_changelogs_of_former_stores_are_forgotten_too(broker: KafkaBroker, app: str) -> None:
     for run, store in enumerate(("sums", "counts"), start=1):
         broker.begin_run(app, "x", changelogs=[TopicInfo(f"{app}-{store}-changelog", 1, compact=True)])
         assert broker.run_number(app) == run

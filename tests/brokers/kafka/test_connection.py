@@ -1,4 +1,4 @@
-"""The address and the settings of Kafka's clients, checked before anything is connected."""
+"""`connection` and `settings`: addresses and settings are checked before a connection is made."""
 
 import logging
 import pickle
@@ -10,7 +10,7 @@ import pytest
 
 from headrace.brokers import connect
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.settings import JAVA_ONLY, OURS
+from headrace.brokers.kafka.settings import FIXED, JAVA_ONLY
 from headrace.errors import ConfigError
 
 
@@ -29,15 +29,15 @@ def test_connect_says_what_an_address_looks_like(address: str) -> None:
     assert str(raised.value) == f"expected 'local:PATH' or 'HOST:PORT,...', got {address!r}"
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_what_headrace_decides_cannot_be_given(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' cannot be given: {OURS[name]}"):
+@pytest.mark.parametrize("name", FIXED)
+def test_settings_that_headrace_fixes_cannot_be_set(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' cannot be set: {FIXED[name]}"):
         connect("localhost:9092", **{name: "x"})
 
 
 @pytest.mark.parametrize("name", JAVA_ONLY)
 def test_a_setting_of_java_is_told_from_ours(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' is one of Java's clients. Instead: "):
+    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' belongs to Java's clients. Instead: "):
         connect("localhost:9092", **{name: "x"})
 
 
@@ -53,14 +53,14 @@ def test_a_setting_of_java_is_told_from_ours(name: str) -> None:
     ],
 )
 def test_a_setting_of_java_that_has_another_name_here_gets_it(name: str, instead: str, value: int) -> None:
-    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' is one of Java's clients. Instead: {instead}"):
+    with pytest.raises(ConfigError, match=f"Kafka setting '{name}' belongs to Java's clients. Instead: {instead}"):
         connect("localhost:9092", **{name: value})
     assert Connection("localhost:9092", {instead: value}).producer()  # the client library knows it
 
 
 @pytest.mark.parametrize("name", ["ssl.protocol", "ssl.enabled.protocols"])
 def test_the_version_of_tls_is_not_set(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{name}' is one of Java's clients. Instead: none: the clients take the h"):
+    with pytest.raises(ConfigError, match=f"'{name}' belongs to Java's clients. Instead: none: the clients take the h"):
         connect("localhost:9092", **{name: "TLSv1.3"})
 
 
@@ -69,7 +69,7 @@ def test_the_version_of_tls_is_not_set(name: str) -> None:
     [
         ({"no.such.setting": 1}, 'No such configuration property: "no.such.setting"'),
         ({"security.protocol": "TLS"}, 'Invalid value "TLS" for configuration property "security.protocol"'),
-        ({"socket.timeout.ms": "soon"}, "expected a number for 'socket.timeout.ms', got 'soon'"),
+        ({"socket.timeout.ms": "soon"}, "Kafka setting 'socket.timeout.ms': expected a number, got 'soon'"),
         ({"ssl.ca.location": "/nowhere", "security.protocol": "SSL"}, "ssl.ca.location failed"),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_connection_can_be_sent_to_another_process() -> None:
     assert repr(sent) == "Connection('a:1')"
 
 
-def test_what_the_client_library_has_to_say_is_not_printed_but_logged() -> None:
+def test_messages_of_the_client_library_are_logged_and_not_printed() -> None:
     program = """
 import logging, sys
 from headrace.brokers import connect

@@ -1,4 +1,4 @@
-"""Several processes use one file at once, and die in the middle of it."""
+"""`file`, `forking` and `writing`: several processes use one file at once, and die in the middle of a call."""
 
 import multiprocessing
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from headrace.brokers import LocalBroker
 from headrace.errors import TopicError
-from tests.brokers import writers
+from tests.brokers.local import writers
 
 # A forked process would share the connections of this one.
 processes = multiprocessing.get_context("spawn")
@@ -24,15 +24,15 @@ WRITERS, BATCHES, SIZE = 4, 25, 20
 
 def started_writer(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.brokers.writers", *arguments],
-        cwd=Path(__file__).parents[2],
+        [sys.executable, "-m", "tests.brokers.local.writers", *arguments],
+        cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
         text=True,
     )
 
 
 def batches_read(broker: LocalBroker) -> Counter[tuple[int, int]]:
-    """Read the topic once; count the records of every batch."""
+    """Read the topic once. Count the records of every batch."""
     values = [(record.value or b"").split() for record in broker.records("lines")]
     return Counter((int(writer), int(batch)) for writer, batch, _ in values)
 
@@ -59,7 +59,7 @@ def test_writers_share_a_file_and_readers_see_whole_batches(path: Path) -> None:
 
 
 def check_order(broker: LocalBroker) -> None:
-    """See that offsets have no gaps, and that a writer's records of a key stand in the order it wrote them."""
+    """Check that offsets have no gaps, and that a writer's records of a key are in the order of its writes."""
     offsets = defaultdict(list)
     batches = defaultdict(list)
     for record in broker.records("lines"):
@@ -103,7 +103,7 @@ def test_a_writer_killed_at_any_time_leaves_whole_batches(path: Path) -> None:
             counts = Counter(int(record.value or b"") for record in broker.records("lines"))
 
             assert set(counts.values()) == {2_000}
-            # What it said was there is there; the batch after that may have made it, too.
+            # The batches that it reported are there. The next batch may be there, too.
             assert len(counts) - max(int(batch) for batch in [said, *rest]) in (1, 2)
             assert list(counts) == list(range(len(counts)))
     check_file(path)
@@ -143,7 +143,7 @@ def test_a_forked_process_is_told_to_connect_again(broker: LocalBroker) -> None:
         try:
             broker.produce("lines", [(None, b"from the child")])
         except TopicError as error:
-            status = 0 if "call connect() again in this process" in str(error) else 2
+            status = 0 if "Call connect() again in this process." in str(error) else 2
         finally:
             broker.close()
             os._exit(status)
