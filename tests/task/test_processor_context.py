@@ -582,7 +582,7 @@ def test_each_task_has_a_processor_of_its_own() -> None:
 
 def test_a_processor_is_not_a_supplier() -> None:
     with pytest.raises(
-        TopologyError, match=r"^processor 'step': expected a supplier, something to call for a processor"
+        TopologyError, match=r"^processor 'step': expected a supplier, a function that makes a processor"
     ):
         one_step(processing(lambda context, record: None)())  # type: ignore[arg-type]
 
