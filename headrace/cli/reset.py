@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.cli.options import ADDRESS_VARIABLE, KafkaConfig, Traceback, local_path, settings_in
 from headrace.errors import StreamsError
+
+if TYPE_CHECKING:
+    from headrace.application.folder import ApplicationFolder
 
 
 def reset(
@@ -51,28 +54,30 @@ def reset(
     is_named, address = address is not None, config.bootstrap_servers
     folder = ApplicationFolder(config.state_dir, application_id)
     path = local_path(address)
-    committed = (
-        None
-        if path is not None and not path.exists()
-        else shared_broker(address, config.kafka).last_batch(application_id)
-    )
+    is_there = path is None or path.exists()
+    committed = shared_broker(address, config.kafka).last_batch(application_id) if is_there else None
+    _check_found(folder, committed, address, is_named=is_named)
+    folder.check_unlocked()
+    if not yes and not typer.confirm(_question(folder, committed)):
+        raise typer.Exit(1)
+    reset_application(config)
+    print(f"reset application '{application_id}'")
+
+
+def _check_found(folder: ApplicationFolder, committed: tuple[str, int] | None, address: str, *, is_named: bool) -> None:
+    """Raise when there is nothing to reset, or when the topics are somewhere else."""
     if not folder.exists() and committed is None:
         raise StreamsError(
-            f"application '{application_id}' is unknown: there is no state in '{folder.path}' and no commit "
+            f"application '{folder.application_id}' is unknown: there is no state in '{folder.path}' and no commit "
             f"in {address}. Use --state-dir and --bootstrap-servers if they are somewhere else"
         )
     if committed is None and folder.has_begun() and not is_named:
         raise StreamsError(
-            f"application '{application_id}' has a checkpoint in '{folder.path}', but no commit in {address}: "
+            f"application '{folder.application_id}' has a checkpoint in '{folder.path}', but no commit in {address}: "
             "its topics are somewhere else. Give their address with --bootstrap-servers"
         )
-    folder.check_unlocked()
-    if not yes:
-        batches = (
-            "nothing committed" if committed is None or committed[1] < 0 else f"{committed[1] + 1} batches committed"
-        )
-        question = f"Delete the state of application '{application_id}' in '{folder.path}' ({batches})?"
-        if not typer.confirm(question):
-            raise typer.Exit(1)
-    reset_application(config)
-    print(f"reset application '{application_id}'")
+
+
+def _question(folder: ApplicationFolder, committed: tuple[str, int] | None) -> str:
+    batches = f"{committed[1] + 1} batches committed" if committed and committed[1] >= 0 else "nothing committed"
+    return f"Delete the state of application '{folder.application_id}' in '{folder.path}' ({batches})?"
