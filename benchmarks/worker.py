@@ -50,7 +50,7 @@ class Partition:
         logged = changelogs(topology, config, plan)
         permit = self._broker.permit(self._broker.begin_run(source, "benchmark", changelogs=logged.values()))
         self._delivery = delivery_of(permit)
-        self._worker = Worker(Application(topology, config, plan, numbers, {}, folder, logged), self._broker)
+        self._worker = Worker(Application(topology, config, plan, numbers, {}, folder, logged), lambda: self._broker)
         self._unit = plan.units[plan.readers[source]]
         self._task = numbers[self._unit.number][0]
         self._tables = [topic for topic, units in plan.global_readers.items() if self._unit.number in units]

@@ -123,21 +123,21 @@ class StreamsConfig(BaseSettings):
         """
         return cls(**settings_of(properties, cls.model_fields))
 
-    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+    def serde(self, serde: Serde[Any] | None, role: str) -> Serde[Any]:
         """Return a serde, or the default serde of the "key" or "value" for None.
 
         >>> StreamsConfig(application_id="a").serde(None, "key")
         serdes.String
         """
         if serde is None:
-            serde = self.default_key_serde if part == "key" else self.default_value_serde
+            serde = self.default_key_serde if role == "key" else self.default_value_serde
         if isinstance(serde, IncompleteSerde):
             serde = serde.build(self.serde)
-        return serde.for_keys() if part == "key" else serde
+        return serde.for_keys() if role == "key" else serde
 
-    def store_serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+    def store_serde(self, serde: Serde[Any] | None, role: str) -> Serde[Any]:
         """Return the serde of a store: the topic that it is told is the store's changelog, as in Kafka Streams."""
-        return RenamedTopic(self.serde(serde, part), topic_prefix(self.application_id), CHANGELOG_SUFFIX)
+        return RenamedTopic(self.serde(serde, role), topic_prefix(self.application_id), CHANGELOG_SUFFIX)
 
     @field_validator("application_id")
     @classmethod

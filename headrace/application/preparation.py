@@ -7,11 +7,11 @@ from headrace.application.reset import reset_command
 from headrace.brokers.connecting import shared_broker
 from headrace.brokers.engine import EngineBroker
 from headrace.config import StreamsConfig
-from headrace.engine.batches import ReadPlan
 from headrace.engine.identity import Identity
 from headrace.engine.images import current_images
 from headrace.engine.plan import Plan
 from headrace.engine.preparation import make_application, plan_application
+from headrace.engine.read_plan import read_plan_of
 from headrace.errors import StreamsError
 from headrace.spark.query import QuerySetup
 from headrace.spark.runtime.session import spark_session
@@ -32,7 +32,7 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
     return QuerySetup(
         session,
         application,
-        ReadPlan.of(application),
+        read_plan_of(application),
         identity.shuffle_partitions,
         identity.lineage,
         folder.checkpoint,

@@ -55,7 +55,7 @@ class Progress:
             self._next = now + _SHOW_SECONDS
             values = self._metrics()
             self._spinner.update(
-                text=f"{self._name}: {said(values)}" if values["batches_total"] else self._starting(state)
+                text=f"{self._name}: {metrics_line(values)}" if values["batches_total"] else self._starting(state)
             )
         else:
             self._next = now + _LOG_SECONDS
@@ -68,14 +68,14 @@ class Progress:
         values = self._metrics()
         if values["batches_total"] != self._batches:
             self._batches = values["batches_total"]
-            _log.info("%s: %s", self._name, said(values))
+            _log.info("%s: %s", self._name, metrics_line(values))
 
 
-def said(values: dict[str, Any]) -> str:
+def metrics_line(values: dict[str, Any]) -> str:
     """Format metrics as a line.
 
-    >>> said({"records_in_total": 20000, "records_out_total": 9000, "records_per_second": 8123.4, "batch_seconds": 0.42,
-    ...       "dropped_records_total": 0, "lag": {"lines": {0: 5, 1: 7}}})
+    >>> metrics_line({"records_in_total": 20000, "records_out_total": 9000, "records_per_second": 8123.4,
+    ...               "batch_seconds": 0.42, "dropped_records_total": 0, "lag": {"lines": {0: 5, 1: 7}}})
     '20,000 records in, 9,000 out, 8,123/s, lag 12, batch 0.42 s'
     """
     lag = sum(behind for partitions in values["lag"].values() for behind in partitions.values())

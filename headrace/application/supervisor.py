@@ -19,7 +19,6 @@ from headrace.engine.topics import NoTopicYetError, topics_changed
 from headrace.errors import HeadraceError, RecordsGoneError, StreamsError, SupersededError, UnavailableError
 from headrace.spark.query import QuerySetup, RunningQuery, start_query
 from headrace.spark.runtime.error_messages import is_of_a_shared_log, readable
-from headrace.topology.nodes import SinkNode
 from headrace.topology.topology import Topology
 
 _log = logging.getLogger("headrace")
@@ -186,9 +185,8 @@ class Supervisor:
         """Tell whether there is more to read that the application itself has written."""
         if self.setup is None or not self._until_caught_up:
             return False
-        sinks = [node for node in self._topology.nodes.values() if isinstance(node, SinkNode)]
-        dynamic = any(callable(sink.topic) for sink in sinks)
-        written = {sink.topic for sink in sinks if isinstance(sink.topic, str)}
+        dynamic = any(callable(sink.topic) for sink in self._topology.sinks())
+        written = self._topology.written_topics()
         mine = [topic for topic in self.setup.application.plan.input_topics() if dynamic or topic in written]
         done = self._metrics.positions()
         for topic in mine:
@@ -238,8 +236,7 @@ class Supervisor:
     def _end(self, error: BaseException | None) -> None:
         self.error = error
         if error is None and self._until_caught_up and self.setup is not None:
-            written = [node.topic for node in self._topology.nodes.values() if isinstance(node, SinkNode)]
-            outputs = {topic for topic in written if isinstance(topic, str)} - self._topology.internal_topics.keys()
+            outputs = set(self._topology.written_topics()) - self._topology.internal_topics.keys()
             with suppress(HeadraceError):  # they are committed all the same
                 self.broker.wait_until_visible(outputs)
         self._end_run()

@@ -135,8 +135,8 @@ class _Steps:
     ) -> None:
         self._names, self._joiner, self._foreign_key, self._is_left_join = names, joiner, foreign_key, is_left_join
         self._primary, self._foreign, self._left_values = left.key_serde, right.key_serde, left.value_serde
-        self._subscriptions = _deferred(SubscriptionSerde, left.key_serde, "key")
-        self._responses = _deferred(ResponseSerde, right.value_serde, "value")
+        self._subscriptions = _incomplete(SubscriptionSerde, left.key_serde, "key")
+        self._responses = _incomplete(ResponseSerde, right.value_serde, "value")
         self._right_rows, self._left_rows = right.step.getter(), left.step.getter()
 
     def write_subscriptions(self, topology: Topology, parents: tuple[str, ...]) -> None:
@@ -178,8 +178,8 @@ class _Steps:
         topology.add_operator(names.resolve, resolve, names.response_source, stores=self._left_rows.stores)
 
 
-def _deferred(make: Callable[[Serde[Any]], Serde[Any]], inner: Serde[Any] | None, part: str) -> Serde[Any]:
-    return IncompleteSerde(lambda fill_in: make(fill_in(inner, part)), f"{make.__name__}({inner!r})")
+def _incomplete(make: Callable[[Serde[Any]], Serde[Any]], inner: Serde[Any] | None, role: str) -> Serde[Any]:
+    return IncompleteSerde(lambda fill_in: make(fill_in(inner, role)), f"{make.__name__}({inner!r})")
 
 
 def _key_first(foreign_key: Callable[..., Any]) -> Callable[[Any, Any], Any]:

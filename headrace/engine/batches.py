@@ -10,9 +10,7 @@ from typing import Any
 import msgspec
 
 from headrace.brokers.batches import BatchSource
-from headrace.engine.application import Application
 from headrace.engine.messages import ClockTick, TopicRange
-from headrace.engine.wall_clock import ticking_tasks
 from headrace.errors import TopicError
 
 _LEFTOVERS = 1.05
@@ -38,40 +36,6 @@ class ReadPlan(msgspec.Struct, frozen=True):
     tick_ms: int
     goes_on_after_loss: bool
     """Whether to go on when records were deleted unread."""
-
-    @classmethod
-    def of(cls, application: Application) -> ReadPlan:
-        """Plan what an application reads."""
-        plan, config, numbers = application.plan, application.config, application.task_numbers
-        tasks: dict[str, list[list[int]]] = {}
-        for topic in plan.input_topics():
-            readers: list[list[int]] = [[] for _ in range(plan.partitions[topic])]
-            for partition, mine in enumerate(readers):
-                if topic in plan.readers:
-                    unit = plan.units[plan.readers[topic]]
-                    mine.append(numbers[unit.number][plan.task_of(unit, partition)])
-                for number in plan.global_readers.get(topic, ()):
-                    mine.extend(numbers[number])
-            tasks[topic] = readers
-        ticking, interval = ticking_tasks(application)
-        return cls(
-            tasks=tasks,
-            resets={topic: _reset(application, topic) for topic in tasks},
-            limit=config.max_records_per_batch,
-            ticking=ticking,
-            tick_ms=max(interval, config.commit_interval_ms),
-            goes_on_after_loss=config.on_data_loss == "continue",
-        )
-
-
-def _reset(application: Application, topic: str) -> str:
-    """Return where a topic begins. A global table is always read from its first record."""
-    topology, usual = application.topology, application.config.auto_offset_reset
-    for sub in topology.sub_topologies():
-        for source in topology.sources(sub):
-            if source.reads(topic):
-                return "earliest" if sub.is_global else source.offset_reset or usual
-    return usual
 
 
 @dataclass(frozen=True)
@@ -136,7 +100,7 @@ class BatchPlanner:
     def next(self, last: BatchEnd) -> BatchEnd | None:
         """Plan the batch after another; return None when there is nothing to do."""
         plan = self._plan
-        before = {topic: dict(places) for topic, places in last.positions.items()}
+        before = {topic: dict(offsets) for topic, offsets in last.positions.items()}
         ids = self._ids()
         new = [topic for topic in plan.tasks if topic not in before]
         before.update(self._beginnings(new))
@@ -146,8 +110,8 @@ class BatchPlanner:
             for topic, tasks in plan.tasks.items()
         }
         lost, notes = self._lost(begin, ids, last.ids)
-        for topic, places in lost.items():
-            begin[topic] |= places
+        for topic, offsets in lost.items():
+            begin[topic] |= offsets
         ends = self._ends(begin)
         now = max(self._clock(), last.now)
         is_due = bool(plan.ticking) and self._until is None and now - last.now >= plan.tick_ms
@@ -178,7 +142,7 @@ class BatchPlanner:
 
     def ranges(self, end: BatchEnd) -> tuple[list[RangeForTasks], list[str]]:
         """Return the ranges that a batch reads, and notes for the user."""
-        begin, notes = {topic: dict(places) for topic, places in end.begin.items()}, list(end.notes)
+        begin, notes = {topic: dict(offsets) for topic, offsets in end.begin.items()}, list(end.notes)
         if self._planned is None or self._planned.begin != end.begin:
             notes += self._check_again(begin, end)
         found = []
@@ -204,10 +168,10 @@ class BatchPlanner:
         lost = {topic: broker.first_offsets(topic) for topic in anew}
         for topic in anew:
             notes.append(f"topic '{topic}' was deleted and created again since it was read")
-        there = {topic: places for topic, places in begin.items() if topic not in lost}
-        for topic, places in broker.missing(there).items():
-            lost[topic] = places
-            for partition, first in places.items():
+        there = {topic: offsets for topic, offsets in begin.items() if topic not in lost}
+        for topic, offsets in broker.missing(there).items():
+            lost[topic] = offsets
+            for partition, first in offsets.items():
                 at = begin[topic][partition]
                 gone = f"offsets {at} to {first - 1}" if first > at else f"all records from offset {first} on"
                 notes.append(f"topic '{topic}', partition {partition}: {gone} are gone")
@@ -222,19 +186,19 @@ class BatchPlanner:
         """Check that the records of a batch that an earlier run has planned are still there; return notes on losses."""
         ids, after = self._ids(), end.positions
         planned = {
-            topic: {partition: first for partition, first in places.items() if first < after[topic][partition]}
-            for topic, places in begin.items()
+            topic: {partition: first for partition, first in offsets.items() if first < after[topic][partition]}
+            for topic, offsets in begin.items()
             if topic in ids
         }
-        lost, notes = self._lost({topic: places for topic, places in planned.items() if places}, ids, end.ids)
-        for topic, places in lost.items():
+        lost, notes = self._lost({topic: offsets for topic, offsets in planned.items() if offsets}, ids, end.ids)
+        for topic, offsets in lost.items():
             if ids[topic] != end.ids.get(topic, ids[topic]):
                 begin[topic] = after[topic]  # the batch was planned over another topic of this name
             else:
                 ends = after[topic]
                 begin[topic] |= {
                     partition: min(first, ends[partition]) if first > begin[topic][partition] else ends[partition]
-                    for partition, first in places.items()
+                    for partition, first in offsets.items()
                 }
         return notes
 

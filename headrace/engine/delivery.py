@@ -4,8 +4,6 @@ There are two ways. *In place*, a task's outputs and changelogs are written in t
 transaction with the task's marker (Kafka). *Through the driver*, they travel on as messages, and the driver merges
 those of all tasks and writes them with the batch's marker (the embedded log, which has one writer at a time). Either
 way the driver ends the batch: see `commit.py`.
-
-Tests: `tests/engine/test_stateless.py`.
 """
 
 from __future__ import annotations

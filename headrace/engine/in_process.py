@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from headrace.brokers.engine import EngineBroker
 from headrace.config import StreamsConfig
-from headrace.engine.batches import BatchEnd, BatchPlanner, ReadPlan
+from headrace.engine.batches import BatchEnd, BatchPlanner
 from headrace.engine.commit import BatchCommitter
 from headrace.engine.delivery import Delivery, delivery_of
 from headrace.engine.identity import Identity
@@ -31,6 +31,7 @@ from headrace.engine.messages import (
 )
 from headrace.engine.metrics import Metrics
 from headrace.engine.preparation import make_application, plan_application
+from headrace.engine.read_plan import read_plan_of
 from headrace.engine.state_log import Head
 from headrace.engine.stateful import StatefulTask
 from headrace.engine.stateless import StatelessStage
@@ -70,7 +71,7 @@ class InProcessEngine:
     def __init__(self, topology: Topology, config: StreamsConfig, broker: EngineBroker, images: Path) -> None:
         plan = plan_application(topology, config, broker)
         self.application = make_application(topology, config, broker, plan, Identity.new(1), images)
-        self.worker = Worker(self.application, broker)
+        self.worker = Worker(self.application, lambda: broker)
         self._run = broker.begin_run(
             config.application_id, uuid4().hex, changelogs=self.application.changelogs.values()
         )
@@ -78,7 +79,7 @@ class InProcessEngine:
         self._epochs: dict[int, MemoryEpochStore] = {}
         self.metrics = Metrics(config.application_id)
         self._committer = BatchCommitter(self.worker, self._run, self.metrics)
-        self.planner = BatchPlanner(ReadPlan.of(self.application), broker, clock=lambda: self.now)
+        self.planner = BatchPlanner(read_plan_of(self.application), broker, clock=lambda: self.now)
         self.end: BatchEnd = self.planner.first()
         """Where the last batch ended."""
         self.now = 0

@@ -1,7 +1,4 @@
-"""Metrics: what an application did and how far behind it is, as a dict and for Prometheus.
-
-Tests: `tests/application/test_streams.py`.
-"""
+"""Metrics: what an application did and how far behind it is, as a dict and for Prometheus."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The topics that an application names: created when they are missing, looked for again while it runs.
-
-Tests: `tests/application/test_streams.py`.
-"""
+"""The topics that an application names: created when they are missing, looked for again while it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from headrace.brokers.engine import EngineBroker
 from headrace.config import StreamsConfig
 from headrace.engine.application import Application
 from headrace.errors import TopicError
-from headrace.topology.names import changelog_topic, own_topic
+from headrace.topology.names import changelog_topic, commits_topic
 from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import Topology
 
@@ -28,7 +25,10 @@ def create_topics(topology: Topology, config: StreamsConfig, broker: EngineBroke
     for node in _patterns(topology):
         if not any(map(node.reads, known)):
             assert node.pattern is not None
-            raise NoTopicYetError(f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'")
+            raise NoTopicYetError(
+                f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'. "
+                "Create one, or change the pattern"
+            )
     return known
 
 
@@ -36,7 +36,7 @@ def known_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker
     """Return the partitions of all topics but the application's own internal ones, which no pattern means."""
     named = {topic for source in topology.sources() for topic in source.topics}
     changelogs = {changelog_topic(config.application_id, store) for store in topology.stores}
-    own = {own_topic(config.application_id, "commits"), *changelogs} - named
+    own = {commits_topic(config.application_id), *changelogs} - named
     return {topic: count for topic, count in broker.partition_counts().items() if topic not in own}
 
 

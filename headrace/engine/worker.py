@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from headrace.brokers.batches import BatchSource
@@ -19,9 +19,14 @@ class WorkerBroker(BatchSource, BatchWriter, Protocol):
 class Worker:
     """What the tasks of one process share: the application and the broker as this process knows it."""
 
-    def __init__(self, application: Application, broker: WorkerBroker) -> None:
-        self.application, self.broker = application, broker
+    def __init__(self, application: Application, open_broker: Callable[[], WorkerBroker]) -> None:
+        self.application, self._open_broker = application, open_broker
         self._counts: dict[str, int] = {}
+
+    @property
+    def broker(self) -> WorkerBroker:
+        """The broker, opened when it is first used: a task that fails to open it says so as for any other failure."""
+        return self._open_broker()
 
     def pages(self, wanted: TopicRange) -> Iterator[list[RawRecord]]:
         """Read the records of a range, page by page."""

@@ -137,7 +137,7 @@ class Suppress:
         bounded = max_records < UNBOUNDED or max_bytes < UNBOUNDED
 
         def emit_while(wanted: Callable[[], bool]) -> None:
-            in_hand = record.position()
+            in_hand = record.saved()
             try:
                 for key, new, old, entry in buffer.take_while(wanted):
                     if new is not None or not window_closes:

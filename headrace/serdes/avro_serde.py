@@ -178,11 +178,11 @@ def parsed(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
         return parse_schema(json.loads(text))
     texts = {**dict(references), "": text}
 
-    class Referred(AbstractSchemaRepository):
+    class ReferredSchemas(AbstractSchemaRepository):
         def load(self, name: str) -> Any:
             return json.loads(texts[name])
 
-    return load_schema("", repo=Referred())
+    return load_schema("", repo=ReferredSchemas())
 
 
 def _text_of(schema: Any) -> str:

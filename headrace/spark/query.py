@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -105,7 +106,8 @@ def _start(setup: QuerySetup, run: Run, metrics: Metrics, until_caught_up: bool)
     rows = session.readStream.format(FORMAT).option(OPTION, settings.dumps()).load()
     name = f"{config.application_id} {run.number} {uuid4().hex}"
     packed = PackedRun(name, application, delivery_of(broker.permit(run)))
-    sink = Sink(BatchCommitter(Worker(application, broker), run, metrics))
+    worker = Worker(application, partial(shared_broker, config.bootstrap_servers, config.kafka))
+    sink = Sink(BatchCommitter(worker, run, metrics))
     writing = (
         chain(rows, packed, application, last_numbers)
         .writeStream.queryName(f"{config.application_id}-{run.number}")

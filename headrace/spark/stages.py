@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -67,7 +68,8 @@ class PackedRun:
     def __init__(self, name: str, application: Application, delivery: Delivery) -> None:
         """Pack a run under a name that no other run has."""
         self._name, self._application_id = name, application.config.application_id
-        self._data: bytes = cloudpickle.dumps((application, delivery))
+        # A copy, so that its cached properties do not travel.
+        self._data: bytes = cloudpickle.dumps((replace(application), delivery))
 
     def unpack(self) -> RunInWorker:
         """Return the run as this process knows it."""
@@ -75,7 +77,8 @@ class PackedRun:
         if run is None or name != self._name:
             application, delivery = pickle.loads(self._data)
             config = application.config
-            run = RunInWorker(Worker(application, shared_broker(config.bootstrap_servers, config.kafka)), delivery)
+            open_broker = partial(shared_broker, config.bootstrap_servers, config.kafka)
+            run = RunInWorker(Worker(application, open_broker), delivery)
             _unpacked[self._application_id] = self._name, run  # in place of an earlier run
             collect_when_asked()
         return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -185,11 +184,6 @@ class LmdbImage:
     def close(self) -> None:
         """Close the environment."""
         self._tables.close()
-
-    def destroy(self) -> None:
-        """Close the image and delete its directory."""
-        self.close()
-        shutil.rmtree(self.path, ignore_errors=True)
 
     def __enter__(self) -> LmdbImage:
         return self

@@ -38,7 +38,7 @@ class RecordCache:
             else:
                 old = before[2]
                 held += size - before[4]
-            # The fields of record.position(), without a call and another tuple for every update.
+            # The fields of record.saved(), without a call and another tuple for every update.
             entries[raw_key] = (
                 key, new, old, timestamp, size, record.topic, record.partition, record.headers, record.raw,
             )  # fmt: skip
@@ -53,7 +53,7 @@ class RecordCache:
             entries.clear()
             recent.clear()
             held = 0
-            before = record.position()
+            before = record.saved()
             try:
                 # Attributes as the loop's targets put the record of the update back in hand without a call.
                 for key, new, old, timestamp, _, record.topic, record.partition, record.headers, record.raw in updates:

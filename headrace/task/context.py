@@ -69,10 +69,10 @@ class TaskContext:
             raise TopologyError(f"there is no store '{name}' in sub-topology {self.sub_topology.id}")
         return store
 
-    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+    def serde(self, serde: Serde[Any] | None, role: str) -> Serde[Any]:
         """Return a serde, or the configured default for the "key" or the "value"."""
-        return self.config.serde(serde, part)
+        return self.config.serde(serde, role)
 
     def topic_name(self, topic: str) -> str:
         """Return the name of a topic in the broker: internal topics have the application's id before them."""
-        return f"{self.config.application_id}-{topic}" if topic in self.topology.internal_topics else topic
+        return self.topology.topic_name(topic, self.config.application_id)

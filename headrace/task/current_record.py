@@ -45,13 +45,13 @@ class CurrentRecord:
     def raw_value(self) -> bytes | None:
         return self.raw[3]  # type: ignore[no-any-return]
 
-    def position(self) -> tuple[Any, ...]:
+    def saved(self) -> tuple[Any, ...]:
         """Return all that `restore` needs to put this record in hand again."""
         return self.topic, self.partition, self.headers, self.raw
 
-    def restore(self, position: Sequence[Any]) -> None:
-        """Put the record in hand whose `position` was taken."""
-        self.topic, self.partition, self.headers, self.raw = position
+    def restore(self, saved: Sequence[Any]) -> None:
+        """Put the record in hand whose `saved` was taken."""
+        self.topic, self.partition, self.headers, self.raw = saved
 
     def clear(self) -> None:
         """Forget the record, before a punctuation."""

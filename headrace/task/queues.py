@@ -14,11 +14,13 @@ from headrace.records import Record
 from headrace.task.context import TaskContext
 from headrace.task.current_record import NO_HEADERS
 from headrace.task.failures import Failures
-from headrace.task.punctuation import NEVER
 from headrace.topology.nodes import Process, SourceNode
 from headrace.topology.timestamps import FailOnInvalidTimestamp
 
 _merge_key = itemgetter(0, 1, 2)
+
+NOTHING_WAITS = 1 << 63
+"""The timestamp of an empty queue: later than that of any record."""
 
 
 class RecordQueue:
@@ -82,8 +84,8 @@ class RecordQueue:
         self._failures.in_source(self.step, raw, error)
 
     def head_timestamp(self) -> int:
-        """Return the timestamp of the first record that waits, as it is in the topic; `NEVER` when none does."""
-        return self.waiting[0][1] if self.waiting else NEVER
+        """Return the timestamp of the first waiting record, as it is in the topic, or `NOTHING_WAITS`."""
+        return self.waiting[0][1] if self.waiting else NOTHING_WAITS
 
     def take_in_hand(self, raw: RawRecord) -> None:
         """Make a record the one in hand."""
@@ -117,10 +119,8 @@ class RecordQueues:
         """Make queues for the sources of a task; `bound` has the function of every step."""
         self._context, self._failures, self._bound = context, failures, bound
         self._queues: dict[tuple[str, int], RecordQueue] = {}
-        nodes = [context.topology.nodes[name] for name in context.sub_topology.nodes]
-        self._sources = [
-            (frozenset(map(context.topic_name, node.topics)), node) for node in nodes if isinstance(node, SourceNode)
-        ]
+        sources = context.topology.sources(context.sub_topology)
+        self._sources = [(frozenset(map(context.topic_name, source.topics)), source) for source in sources]
 
     def queue(self, topic: str, partition: int) -> RecordQueue:
         """Return the queue of a topic partition."""
@@ -139,8 +139,8 @@ class RecordQueues:
         return min(self._queues.values(), key=RecordQueue.head_timestamp)
 
     def head_timestamp(self) -> int:
-        """Return the lowest timestamp at the head of a queue; `NEVER` when all are empty."""
-        return min((queue.head_timestamp() for queue in self._queues.values()), default=NEVER)
+        """Return the lowest timestamp at the head of a queue; `NOTHING_WAITS` when all are empty."""
+        return min((queue.head_timestamp() for queue in self._queues.values()), default=NOTHING_WAITS)
 
     def reads(self, topic: str) -> bool:
         """Tell whether a source of the task reads a topic."""

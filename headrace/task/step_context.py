@@ -12,6 +12,7 @@ from headrace.serdes.renamed_topic import RenamedTopic
 from headrace.task.caching import RecordCache
 from headrace.task.context import TaskContext
 from headrace.task.failures import Failures
+from headrace.topology.names import topic_prefix
 from headrace.topology.nodes import Process, ProcessorNode
 
 
@@ -50,8 +51,8 @@ class TaskStepContext:
             context.caches[store] = RecordCache(forward, send_old, limit, self.record)
         return context.caches[store]
 
-    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
-        return RenamedTopic(self._context.serde(serde, part), f"{self._context.config.application_id}-")
+    def serde(self, serde: Serde[Any] | None, role: str) -> Serde[Any]:
+        return RenamedTopic(self._context.serde(serde, role), topic_prefix(self._context.config.application_id))
 
     def partition(self) -> int:
         return self._context.partition

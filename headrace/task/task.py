@@ -160,7 +160,7 @@ class Task:
         self._queues.queue(topic, partition).waiting.append(record)
 
     def head_timestamp(self) -> int:
-        """Return the lowest timestamp of a record that is first in its queue; `NEVER` when all queues are empty."""
+        """Return the lowest timestamp of a record that is first in its queue, or `NOTHING_WAITS`."""
         return self._queues.head_timestamp()
 
     def process_next(self, ordinal: int) -> None:
@@ -228,7 +228,7 @@ class Task:
         return Causes(np.maximum.accumulate(np.array(times, np.int64)), np.array(sequences, np.int64))
 
     def _punctuate(self, schedule: Schedule, now: int) -> None:
-        position = self.record.position()
+        saved = self.record.saved()
         self.record.clear()
         try:
             schedule.callback(now)
@@ -237,4 +237,4 @@ class Task:
         except Exception as error:
             self._failures.in_step(schedule.step, error, None, None, now)
         finally:
-            self.record.restore(position)
+            self.record.restore(saved)

@@ -22,7 +22,7 @@ from headrace.task.turns import TaskTurns
 from headrace.testing.produced import ProducedRecords
 from headrace.testing.snapshot import CommittedState, Snapshot
 from headrace.testing.topics import TestInputTopic, TestOutputTopic
-from headrace.topology.nodes import ProcessorNode, SourceNode
+from headrace.topology.nodes import SinkNode, SourceNode
 from headrace.topology.topology import Topology
 
 
@@ -57,8 +57,8 @@ class TopologyTestDriver:
                 "Call build() on a StreamsBuilder to get one"
             )
         topology.validate()
-        for node in topology.nodes.values():
-            if isinstance(node, ProcessorNode) and node.supplier is not None:
+        for node in topology.processors():
+            if node.supplier is not None:
                 check_supplier(node)
         self._topology = topology
         self.config = _config(config)
@@ -243,29 +243,21 @@ class TopologyTestDriver:
         raise InvalidStateStoreError(f"there is no store '{name}' (stores: {known})")
 
     def _is_internal(self, topic: str) -> bool:
-        prefix = f"{self.config.application_id}-"
-        return topic.startswith(prefix) and topic[len(prefix) :] in self._topology.internal_topics
+        return topic in self._topology.internal_names(self.config.application_id)
 
     def _source_topics(self) -> list[str]:
-        nodes = [node for node in self._topology.nodes.values() if isinstance(node, SourceNode)]
-        internal = self._topology.internal_topics
-        names = [topic for node in nodes for topic in node.topics if topic not in internal]
-        return names + [node.pattern.pattern for node in nodes if node.pattern is not None]
+        sources, internal = self._topology.sources(), self._topology.internal_topics
+        names = [topic for source in sources for topic in source.topics if topic not in internal]
+        return names + [source.pattern.pattern for source in sources if source.pattern is not None]
 
     def _source(self, topic: str) -> SourceNode | None:
-        for node in self._topology.nodes.values():
-            if isinstance(node, SourceNode) and node.reads(topic):
-                return node
-        return None
+        return next((source for source in self._topology.sources() if source.reads(topic)), None)
 
-    def _sink(self, topic: str) -> Any:
-        for node in self._topology.nodes.values():
-            if not isinstance(node, SourceNode) and getattr(node, "topic", None) == topic:
-                return node
-        return None
+    def _sink(self, topic: str) -> SinkNode | None:
+        return next((sink for sink in self._topology.sinks() if sink.topic == topic), None)
 
-    def _serde(self, given: Serde[Any] | None, known: Serde[Any] | None, part: str) -> Serde[Any]:
-        return self.config.serde(known if given is None else as_serde(given, f"{part}_serde"), part)
+    def _serde(self, given: Serde[Any] | None, known: Serde[Any] | None, role: str) -> Serde[Any]:
+        return self.config.serde(known if given is None else as_serde(given, f"{role}_serde"), role)
 
     def _check_read(self, topic: str) -> None:
         if not self._turns.readers(topic, 0):

@@ -56,6 +56,15 @@ def own_topic(application_id: str, topic: str) -> str:
     return topic_prefix(application_id) + topic
 
 
+def commits_topic(application_id: str) -> str:
+    """Return the name of the topic on Kafka with an application's markers.
+
+    >>> commits_topic("shop")
+    'shop-commits'
+    """
+    return own_topic(application_id, "commits")
+
+
 def changelog_topic(application_id: str, store: str) -> str:
     """Return the name of the topic with the changes of a store.
 

@@ -33,11 +33,11 @@ class CurrentRecord(Protocol):
     def offset(self) -> int:
         """Return where the record stands in its topic partition."""
 
-    def position(self) -> tuple[Any, ...]:
+    def saved(self) -> tuple[Any, ...]:
         """Return all of this, to restore it later."""
 
-    def restore(self, position: Sequence[Any]) -> None:
-        """Go back to where `position` was taken."""
+    def restore(self, saved: Sequence[Any]) -> None:
+        """Go back to where `saved` was taken."""
 
 
 class Cache(Protocol):
@@ -80,7 +80,7 @@ class StepContext(Protocol):
     def cache(self, store: str, forward: Process, send_old: bool) -> Cache | None:
         """Return the cache that holds back a store's updates, or None when it is not cached."""
 
-    def serde(self, serde: Serde[Any] | None, part: str) -> Serde[Any]:
+    def serde(self, serde: Serde[Any] | None, role: str) -> Serde[Any]:
         """Return a serde, or the configured default of the "key" or "value".
 
         It gets the names of topics with the application's id before them.

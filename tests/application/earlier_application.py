@@ -42,7 +42,7 @@ def config(folder: Path) -> StreamsConfig:
         application_id="app",
         bootstrap_servers=f"local:{folder}/topics.db",
         state_dir=str(folder),
-        master="local[2]",
+        master="local[*]",
         num_partitions=2,
         statestore_cache_max_bytes=0,
         max_records_per_batch=30,

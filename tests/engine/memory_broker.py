@@ -17,14 +17,14 @@ PAGE_RECORDS = 7
 
 
 class MemoryBroker:
-    """Topics in lists; with `tasks_write`, tasks write by themselves, as on Kafka."""
+    """Topics in lists; with `in_place`, tasks write where they run, as on Kafka."""
 
     keeps_changelogs = False
     closed = False
 
-    def __init__(self, *, tasks_write: bool = False) -> None:
+    def __init__(self, *, in_place: bool = False) -> None:
         self.topic_records: dict[str, list[list[RawRecord]]] = {}
-        self._tasks_write = tasks_write
+        self._in_place = in_place
         self._sequence = 0
         self._batch = NO_BATCH
 
@@ -47,9 +47,9 @@ class MemoryBroker:
 
     def plan_batch(self, start: Offsets, limit: int | None) -> dict[str, dict[int, int]]:
         """Take records in the order of the lowest timestamp, then sequence, among the first of all partitions."""
-        ends = {topic: dict(places) for topic, places in start.items()}
+        ends = {topic: dict(offsets) for topic, offsets in start.items()}
         lanes = [
-            self._waiting(topic, number, first) for topic, places in start.items() for number, first in places.items()
+            self._waiting(topic, number, first) for topic, offsets in start.items() for number, first in offsets.items()
         ]
         for _, _, topic, number in islice(merge(*lanes, key=lambda one: one[:2]), limit):
             ends[topic][number] += 1
@@ -98,7 +98,7 @@ class MemoryBroker:
         records.append((len(records), timestamp, key, value, headers, self._sequence))
 
     def permit(self, run: Run) -> object | None:
-        return self if self._tasks_write else None
+        return self if self._in_place else None
 
     def begin_task_transaction(self, permit: object, batch: int) -> MemoryTransaction:
         return MemoryTransaction(self)

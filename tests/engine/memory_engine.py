@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from headrace import StreamsConfig, Topology
 from headrace.brokers.engine import EngineBroker
-from headrace.engine.batches import BatchPlanner, ReadPlan
+from headrace.engine.batches import BatchPlanner
 from headrace.engine.in_process import InProcessEngine
+from headrace.engine.read_plan import read_plan_of
 from headrace.raw_records import RawRecord
-from headrace.topology.nodes import SourceNode
 from tests.engine.memory_broker import MemoryBroker
 
 _NO_LIMIT = 1 << 60
@@ -28,11 +28,10 @@ class MemoryEngine(InProcessEngine):
         folder: Path,
         partitions: int = 1,
         *,
-        tasks_write: bool = False,
+        in_place: bool = False,
     ) -> None:
-        self.broker = MemoryBroker(tasks_write=tasks_write)
-        sources = [node for node in topology.nodes.values() if isinstance(node, SourceNode)]
-        named = {t for node in sources for t in node.topics if t not in topology.internal_topics}
+        self.broker = MemoryBroker(in_place=in_place)
+        named = {t for source in topology.sources() for t in source.topics if t not in topology.internal_topics}
         self.broker.ensure_topics(dict.fromkeys(named, partitions))
         super().__init__(topology, config, cast(EngineBroker, self.broker), folder)
 
@@ -41,7 +40,7 @@ class MemoryEngine(InProcessEngine):
 
     def run(self, batch_size: int | None = None) -> None:
         """Run batches of at most so many records until none are left."""
-        plan = replace(ReadPlan.of(self.application), limit=batch_size or _NO_LIMIT)
+        plan = replace(read_plan_of(self.application), limit=batch_size or _NO_LIMIT)
         self.planner = BatchPlanner(plan, cast(EngineBroker, self.broker), clock=lambda: self.now)
         self.run_until_caught_up()
 

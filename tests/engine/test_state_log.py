@@ -92,7 +92,7 @@ def test_a_repeated_batch_takes_the_place_of_the_failed_one(batches: Batches) ->
 def test_a_lost_image_is_rebuilt_from_the_log(batches: Batches, tmp_path: Path) -> None:
     for number in range(5):
         batches.run({"s": {b"%d" % number: b"x"}})
-    batches.image.destroy()
+    batches.image.close()
     batches.image = LmdbImage(tmp_path / "another host")
 
     batches.check()

@@ -96,14 +96,14 @@ def by_unequal_ways(first: Stream) -> Stream:
 
 @pytest.mark.parametrize("way", [by_two_topics, by_unequal_ways])
 @pytest.mark.parametrize("counts_before", [True, False], ids=["behind state", "from a topic"])
-@pytest.mark.parametrize("tasks_write", [True, False])
+@pytest.mark.parametrize("in_place", [True, False])
 @pytest.mark.parametrize("page", [10_000, 3])
 def test_a_task_without_state_takes_what_comes_by_several_ways_in_order(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     way: Callable[[Stream], Stream],
     counts_before: bool,
-    tasks_write: bool,
+    in_place: bool,
     page: int,
 ) -> None:
     for module, name in ((outputs, "PAGE"), (batches, "PAGE"), (stateless, "_ENOUGH")):
@@ -114,7 +114,7 @@ def test_a_task_without_state_takes_what_comes_by_several_ways_in_order(
         first = first.group_by_key(**TEXT).reduce(lambda old, new: new, store="first").to_stream()
     way(first).to("out", **TEXT)
     config = StreamsConfig(application_id="app", num_partitions=1, statestore_cache_max_bytes=0)
-    engine = MemoryEngine(builder.build(), config, tmp_path, tasks_write=tasks_write)
+    engine = MemoryEngine(builder.build(), config, tmp_path, in_place=in_place)
     letters = "abcdefghijkl" * 3
     for number, letter in enumerate(letters):
         engine.produce("in", b"k", letter.encode(), 1000 + number)
@@ -131,7 +131,7 @@ def test_a_task_writes_under_one_name_whatever_topics_it_finds_something_in(
     stream = builder.stream(["a", "b"], **TEXT)
     stream.to("out", **TEXT)
     stream.repartition(name="more", **TEXT).to("out", **TEXT)
-    engine = MemoryEngine(builder.build(), StreamsConfig(application_id="app"), tmp_path, tasks_write=True)
+    engine = MemoryEngine(builder.build(), StreamsConfig(application_id="app"), tmp_path, in_place=True)
     names: list[set[str]] = []
     send = MemoryTransaction.send
 

@@ -21,10 +21,10 @@ from headrace import (
     serdes,
 )
 from headrace.brokers.kafka.broker import KafkaBroker
-from headrace.brokers.kafka.markers import commits_topic
 from headrace.dev.kafka_broker import DevBroker
 from headrace.errors import RecordsGoneError, TaskError, UnavailableError
 from headrace.partitioning import partition_of
+from headrace.topology.names import commits_topic
 from tests.kafka.places import OnKafka, delete_records
 from tests.kafka.transactions import settled
 from tests.spark.applications import caught_up, still_runs, wait_for
@@ -276,7 +276,7 @@ def test_a_recreated_topic_is_read_from_its_beginning_if_data_loss_is_accepted(p
     place.create(place.lines)
     place.produce(place.lines, (None, "b", 1002))
 
-    with pytest.raises(StreamsError, match=f"topic '{place.lines}' was deleted and made anew"):
+    with pytest.raises(StreamsError, match=f"topic '{place.lines}' was deleted and created again"):
         place.word_count().run(until_caught_up=True)
     place.word_count(on_data_loss="continue").run(until_caught_up=True)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import cloudpickle
 
@@ -65,3 +67,12 @@ def test_a_reader_travels_without_its_connections() -> None:
 
     assert arrived._settings == reader._settings
     assert list(vars(arrived)) == ["_settings"]
+
+
+def test_the_source_does_not_import_what_the_planner_does_not_need() -> None:
+    """Spark starts several processes for a query that import nothing else of Headrace."""
+    told = "import sys, headrace.spark.source; print('headrace.config' in sys.modules, 'pydantic' in sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["False", "False"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 from unittest.mock import Mock
 
 import pytest
@@ -62,6 +62,10 @@ def test_records_that_do_not_arrive_to_their_end_are_not_committed(
     assert ("stateless tasks" in [message.name for message in made if isinstance(message, Report)]) == whole
 
 
+def _no_broker() -> NoReturn:
+    raise AssertionError("the broker is not needed")
+
+
 def application_of(config: StreamsConfig) -> Application:
     topology = Topology().add_source("source", "in")
     return Application(topology, config, make_plan(topology, config, {"in": 1}), {0: [0]}, {}, None)
@@ -72,7 +76,7 @@ def test_a_task_that_writes_does_not_run_twice_in_a_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivery: Delivery
 ) -> None:
     in_batch(monkeypatch, 7, attempt=1)
-    worker = Worker(application_of(StreamsConfig(application_id="app")), Mock())
+    worker = Worker(application_of(StreamsConfig(application_id="app")), _no_broker)
     run = RunInWorker(worker, delivery)
 
     if isinstance(delivery, DeliveryInPlace):

@@ -257,16 +257,6 @@ def test_clear_leaves_nothing(image: LmdbImage) -> None:
     assert (len(space), by_time(space)) == (1, [b"1b"])
 
 
-def test_a_destroyed_image_is_gone(image: LmdbImage) -> None:
-    image.update({"s": {b"k": b"1"}})
-
-    image.destroy()
-
-    assert not image.path.exists()
-    with LmdbImage(image.path) as anew:
-        assert anew.space("s").get(b"k") is None
-
-
 def test_a_closed_image_cannot_be_read(image: LmdbImage) -> None:
     space = image.space("s")
     image.close()

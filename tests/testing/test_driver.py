@@ -500,3 +500,14 @@ def test_leaving_the_block_closes_the_processors() -> None:
         driver.create_input_topic("in").pipe_input("k", 1)
 
     assert closed == ["closed"]
+
+
+def test_a_record_with_the_largest_timestamp_is_processed() -> None:
+    builder = StreamsBuilder()
+    builder.stream("a").merge(builder.stream("b")).to("out")
+
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.create_input_topic("a").pipe_input("k", 1, timestamp=5)
+        driver.create_input_topic("b").pipe_input("k", 2, timestamp=2**63 - 1)
+
+        assert driver.create_output_topic("out").read_values() == [1, 2]

@@ -53,7 +53,7 @@ class _Cut:
     """The timestamp of the next record of each partition, as far as Kafka knows it."""
 
 
-class BatchPlanner:
+class BatchEndFinder:
     """Plans batches. If more records wait than a batch may hold, it ends at one time in all partitions.
 
     For a time, Kafka finds the first offset of a partition with this time or a later one. So records come in the order

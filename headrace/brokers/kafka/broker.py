@@ -17,10 +17,10 @@ from headrace.brokers.broker import Produced, TopicInfo, TopicRecord
 from headrace.brokers.checking import check_partition, start_offsets
 from headrace.brokers.kafka import topics
 from headrace.brokers.kafka.admin import Admin
-from headrace.brokers.kafka.batch_ends import BatchPlanner
+from headrace.brokers.kafka.batch_ends import BatchEndFinder
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.consuming import ReadRequest, TopicReader
-from headrace.brokers.kafka.markers import PARTITIONS, commits_topic
+from headrace.brokers.kafka.markers import PARTITIONS
 from headrace.brokers.kafka.producing import RecordWriter, choose_partitions, records_to_write
 from headrace.brokers.kafka.ranges import RangeReader
 from headrace.brokers.kafka.runs import Runs
@@ -30,6 +30,7 @@ from headrace.brokers.runs import Run
 from headrace.brokers.writing import PartitionRecords
 from headrace.errors import TopicError
 from headrace.raw_records import RawRecord
+from headrace.topology.names import commits_topic
 
 _VISIBLE_SECONDS = 5.0
 # Timestamps belong to the state, so the cluster's default must not change them.
@@ -52,7 +53,7 @@ class KafkaBroker:
         self._opened: Admin | None = None
         self._writer = RecordWriter(self.connection)
         self._turns: dict[str, Iterator[int]] = {}
-        self._planner = BatchPlanner(self.connection, self._admin)
+        self._planner = BatchEndFinder(self.connection, self._admin)
         self._ranges = RangeReader(self.connection)
         self._runs = Runs(self.connection, self._admin)
         self._task_producers = TaskProducers(self.connection, self._runs.is_latest)

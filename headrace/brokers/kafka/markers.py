@@ -18,6 +18,7 @@ from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.ranges import RangeReader
 from headrace.errors import StreamsError
 from headrace.raw_records import RawRecord
+from headrace.topology.names import commits_topic
 
 PARTITIONS = 2
 """Markers are in the first. The second stays empty: tasks commit the offset 0 there, so that tools show no lag."""
@@ -46,11 +47,6 @@ class TaskMarker(msgspec.Struct, frozen=True):
     batch: int
     writer: str
     """The transactional id, with which another process can end the transaction."""
-
-
-def commits_topic(application_id: str) -> str:
-    """Return the name of the topic with an application's markers."""
-    return f"{application_id}-commits"
 
 
 def task_key(task: str) -> bytes:

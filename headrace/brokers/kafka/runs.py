@@ -22,7 +22,7 @@ from headrace.brokers.kafka.admin import Admin
 from headrace.brokers.kafka.batch_producer import STEP, BatchProducer
 from headrace.brokers.kafka.connection import Connection
 from headrace.brokers.kafka.error_messages import not_allowed_error, readable_error
-from headrace.brokers.kafka.markers import Marker, MarkerReader, commits_topic
+from headrace.brokers.kafka.markers import Marker, MarkerReader
 from headrace.brokers.kafka.membership import join, leave_soon
 from headrace.brokers.kafka.producer_errors import superseded_error
 from headrace.brokers.kafka.task_transactions import KafkaPermit
@@ -30,6 +30,7 @@ from headrace.brokers.runs import NO_BATCH, Run
 from headrace.brokers.writing import PartitionRecords
 from headrace.errors import StreamsError
 from headrace.raw_records import RecordToWrite
+from headrace.topology.names import commits_topic
 
 _NOT_YET = (  # for a moment: the broker has just started, the group is moving, or its last member has just left
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

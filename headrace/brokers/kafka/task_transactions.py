@@ -18,9 +18,10 @@ from confluent_kafka import TopicPartition
 
 from headrace.brokers.kafka.batch_producer import BatchProducer
 from headrace.brokers.kafka.connection import Connection
-from headrace.brokers.kafka.markers import PARTITIONS, TaskMarker, commits_topic, task_key
+from headrace.brokers.kafka.markers import PARTITIONS, TaskMarker, task_key
 from headrace.brokers.runs import Run
 from headrace.raw_records import RecordToWrite
+from headrace.topology.names import commits_topic
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 from confluent_kafka import TopicPartition
 
-from headrace.brokers.kafka.batch_ends import BatchPlanner
+from headrace.brokers.kafka.batch_ends import BatchEndFinder
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.brokers.kafka.connection import Connection
 from headrace.dev.kafka_broker import DevBroker
@@ -68,7 +68,7 @@ def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], l
     result = Batches([], [])
     reached = 0
     while True:
-        with patch.object(BatchPlanner, "_plan", counting(result.requests)):
+        with patch.object(BatchEndFinder, "_plan", counting(result.requests)):
             ends = broker.plan_batch(at, limit)
             if broker._planner._planned_ahead is not None:
                 broker._planner._planned_ahead[1].result()
@@ -94,10 +94,10 @@ def planned(broker: KafkaBroker, times: Mapping[str, Sequence[Sequence[int]]], l
 
 def counting(requests: list[int]) -> Callable[..., Ends]:
     """Return a `_plan` that counts its requests."""
-    plan, ask = BatchPlanner._plan, BatchPlanner._ask
+    plan, ask = BatchEndFinder._plan, BatchEndFinder._ask
 
-    def counted(planner: BatchPlanner, *given: Any) -> Any:
-        with patch.object(BatchPlanner, "_ask", autospec=True, side_effect=ask) as asked:
+    def counted(planner: BatchEndFinder, *given: Any) -> Any:
+        with patch.object(BatchEndFinder, "_ask", autospec=True, side_effect=ask) as asked:
             ends = plan(planner, *given)
         requests.append(asked.call_count)
         return ends
@@ -227,7 +227,7 @@ def test_records_that_arrive_during_a_batch_are_in_the_next_one_even_if_planned_
 
 def test_a_plan_ahead_that_failed_is_made_again(broker: KafkaBroker) -> None:
     topic = filled(broker, [1, 2, 3, 4, 5, 6, 7])
-    with patch.object(BatchPlanner, "_plan", side_effect=[{(topic, 0): 3}, UnavailableError("away")]):
+    with patch.object(BatchEndFinder, "_plan", side_effect=[{(topic, 0): 3}, UnavailableError("away")]):
         broker._planner._last = {(topic, 0): 3}
         first = broker.plan_batch({topic: {0: 0}}, 3)
         assert broker._planner._planned_ahead is not None
@@ -254,11 +254,11 @@ def test_planning_goes_on_in_the_middle_of_what_there_is(kafka: DevBroker, broke
     times = [spread(30_000, BEGIN, BEGIN + 100 * HOUR), spread(10_000, BEGIN, BEGIN + 100 * HOUR)]
     topic = filled(broker, *times)
     half = broker.plan_batch({topic: {0: 0, 1: 0}}, 20_000)
-    ask = BatchPlanner._ask
+    ask = BatchEndFinder._ask
 
     with (
         KafkaBroker(kafka.address) as fresh,
-        patch.object(BatchPlanner, "_ask", autospec=True, side_effect=ask) as asked,
+        patch.object(BatchEndFinder, "_ask", autospec=True, side_effect=ask) as asked,
     ):
         ends = fresh.plan_batch(half, 1_000)[topic]
 
