@@ -1,0 +1,1 @@
+"""Programs that measure, each beside something in the same run."""

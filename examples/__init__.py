@@ -1,0 +1,1 @@
+"""Examples to run with `headrace run`. `headrace.demos` has more of them."""

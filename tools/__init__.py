@@ -1,0 +1,1 @@
+"""Programs of the project: chaos, fuzzing, the pages made from docstrings."""

@@ -58,15 +58,17 @@ def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> RecordC
     the end of the session, or the time `now`. Entries before `floor` have expired: as in Kafka Streams, the topic's
     retention deletes them, not a record.
     """
-    place, timestamped = _TIMES.get(kind), kind.startswith("timestamped")
-    if timestamped and place is None and None not in changes.values():  # most changes, without a test for each entry
+    time_width, timestamped = _TIMES.get(kind), kind.startswith("timestamped")
+    if (
+        timestamped and time_width is None and None not in changes.values()
+    ):  # most changes, without a test for each entry
         entries = cast(Mapping[bytes, bytes], changes)
         times = [time if (time := _timestamp(value)[0]) > 0 else 1 for value in entries.values()]
         return RecordColumns(list(entries), [value[8:] for value in entries.values()], times, [None] * len(times))
     records: list[RecordToWrite] = []
     for key, value in changes.items():
-        time = now if place is None else _timestamp(key, len(key) - place)[0]
-        if value is None and place is not None and time < floor:
+        time = now if time_width is None else _timestamp(key, len(key) - time_width)[0]
+        if value is None and time_width is not None and time < floor:
             continue
         if value is not None and timestamped:
             time, value = _timestamp(value)[0], value[8:]

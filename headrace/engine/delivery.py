@@ -70,7 +70,7 @@ class Delivery(Protocol):
     def merges_by_cause(self) -> bool:
         """Whether outputs of several tasks are merged, for which they need their causes."""
 
-    def check_attempt(self, attempt: int) -> None:
+    def check_task_attempt(self, attempt: int) -> None:
         """Raise when a task must not run for the second time in one try at a batch."""
 
     def open(self, worker: Worker, batch: int) -> Outbox:
@@ -95,7 +95,7 @@ class DeliveryInPlace:
     def merges_by_cause(self) -> bool:
         return False
 
-    def check_attempt(self, attempt: int) -> None:
+    def check_task_attempt(self, attempt: int) -> None:
         """Raise when a task runs again: its first attempt may have written, which only the next run gets to know.
 
         Spark runs the tasks of an executor that it has lost again by itself, also those that were done.
@@ -179,7 +179,7 @@ class DeliveryThroughDriver:
     def merges_by_cause(self) -> bool:
         return True
 
-    def check_attempt(self, attempt: int) -> None:
+    def check_task_attempt(self, attempt: int) -> None:
         """Accept every attempt: nothing is written where a task runs."""
 
     def open(self, worker: Worker, batch: int) -> OutboxOfDriver:

@@ -202,7 +202,7 @@ class Identity:
         if known.together not in (None, unit.together):
             stores = ", ".join(f"'{name}'" for name in known.stores) or "none"
             raise StreamsError(
-                f"the stores {stores} now {'come into' if unit.together else 'leave'} a circle of sub-topologies, such "
+                f"the stores {stores} now {'come into' if unit.together else 'leave'} a cycle of sub-topologies, such "
                 "as that of a foreign-key join: their state cannot be carried over. Start over with headrace reset"
             )
         if known.partitions != unit.partitions:

@@ -1,7 +1,7 @@
 """The plan: which tasks an application has, in which stage each runs, and what feeds it.
 
 A *unit* runs as one task per partition: a sub-topology with the global tables that it reads. Sub-topologies that send
-records in a circle through internal topics (a foreign-key join) are one unit with a single task for all partitions, so
+records in a cycle through internal topics (a foreign-key join) are one unit with a single task for all partitions, so
 that a record and everything that follows from it is done before the next one. A unit's *level* is the longest chain of
 stateful units before it. The stateful tasks of a level run in one stage; tasks without state run where their records
 come from.
@@ -113,38 +113,38 @@ def _units(
     writes = {sub.id: set(topology.written_topics(sub)) & topology.internal_topics.keys() for sub in subs.values()}
     ordinary = [sub for sub in subs.values() if not sub.is_global]
     after = {sub.id: [other.id for other in ordinary if writes[sub.id] & reads[other.id]] for sub in ordinary}
-    circles = _strongly_connected(after)
-    tables = [_global_subs(topology, [subs[sub] for sub in circle], subs) for circle in circles]
-    together = [len(circle) > 1 or circle[0] in after[circle[0]] for circle in circles]
+    cycles = _strongly_connected(after)
+    tables = [_global_subs(topology, [subs[sub] for sub in cycle], subs) for cycle in cycles]
+    together = [len(cycle) > 1 or cycle[0] in after[cycle[0]] for cycle in cycles]
     stateful = [
-        bool(table) or in_one or any(needs_state(topology, subs[sub], config) for sub in circle)
-        for circle, table, in_one in zip(circles, tables, together)
+        bool(table) or in_one or any(needs_state(topology, subs[sub], config) for sub in cycle)
+        for cycle, table, in_one in zip(cycles, tables, together)
     ]
-    levels, depths = _levels(circles, after, stateful)
-    in_order = sorted(range(len(circles)), key=lambda circle: min(circles[circle]))
+    levels, depths = _levels(cycles, after, stateful)
+    in_order = sorted(range(len(cycles)), key=lambda cycle: min(cycles[cycle]))
     return [
         Unit(
             number=number,
-            subs=tuple(sorted(circles[circle])),
-            global_subs=tables[circle],
-            level=levels[circle],
-            stateful=stateful[circle],
-            together=together[circle],
-            partitions=max(widths[sub] for sub in circles[circle]),
-            depth=depths[circle],
+            subs=tuple(sorted(cycles[cycle])),
+            global_subs=tables[cycle],
+            level=levels[cycle],
+            stateful=stateful[cycle],
+            together=together[cycle],
+            partitions=max(widths[sub] for sub in cycles[cycle]),
+            depth=depths[cycle],
         )
-        for number, circle in enumerate(in_order)
+        for number, cycle in enumerate(in_order)
     ]
 
 
 def _levels(
-    circles: Sequence[Sequence[int]], after: Mapping[int, Sequence[int]], stateful: Sequence[bool]
+    cycles: Sequence[Sequence[int]], after: Mapping[int, Sequence[int]], stateful: Sequence[bool]
 ) -> tuple[list[int], list[int]]:
-    """Return how many circles with state, and how many at all, come before each one, on the longest chain."""
-    in_circle = {sub: number for number, circle in enumerate(circles) for sub in circle}
-    levels, depths = [0] * len(circles), [0] * len(circles)
-    for number, circle in enumerate(circles):  # in topological order: a circle comes after those that feed it
-        for following in {in_circle[other] for sub in circle for other in after[sub]} - {number}:
+    """Return how many cycles with state, and how many at all, come before each one, on the longest chain."""
+    in_cycle = {sub: number for number, cycle in enumerate(cycles) for sub in cycle}
+    levels, depths = [0] * len(cycles), [0] * len(cycles)
+    for number, cycle in enumerate(cycles):  # in topological order: a cycle comes after those that feed it
+        for following in {in_cycle[other] for sub in cycle for other in after[sub]} - {number}:
             levels[following] = max(levels[following], levels[number] + stateful[number])
             depths[following] = max(depths[following], depths[number] + 1)
     return levels, depths
@@ -161,14 +161,14 @@ def needs_state(topology: Topology, sub: SubTopology, config: StreamsConfig) -> 
     return any(extractor not in stateless for extractor in extractors)  # others are told their partition's latest time
 
 
-def _global_subs(topology: Topology, circle: list[SubTopology], subs: Mapping[int, SubTopology]) -> tuple[int, ...]:
+def _global_subs(topology: Topology, cycle: list[SubTopology], subs: Mapping[int, SubTopology]) -> tuple[int, ...]:
     """Return the sub-topologies of the global tables that a step of these looks into."""
     fillers = {filler: store for store, filler in topology.global_stores.items()}
     holders = {fillers[name]: sub.id for sub in subs.values() for name in sub.nodes if name in fillers}
     if not holders:
         return ()
     wanted: set[int] = set()
-    for sub in circle:
+    for sub in cycle:
         for node in topology.processors(sub):
             if node.supplier is not None:  # a processor may ask for any global store
                 wanted.update(holders.values())
@@ -185,7 +185,7 @@ def _key_suffixes(topology: Topology) -> dict[str, int]:
 
 
 def _strongly_connected(after: Mapping[int, list[int]]) -> list[list[int]]:
-    """Return the circles of a graph, single nodes included, each before those it leads to."""
+    """Return the cycles of a graph, single nodes included, each before those it leads to."""
     finished: list[int] = []
     seen: set[int] = set()
     for start in after:
@@ -205,19 +205,19 @@ def _strongly_connected(after: Mapping[int, list[int]]) -> list[list[int]]:
     for node, following_nodes in after.items():
         for other in following_nodes:
             before[other].append(node)
-    circles: list[list[int]] = []
+    cycles: list[list[int]] = []
     placed: set[int] = set()
     for start in reversed(finished):
         if start in placed:
             continue
-        circle, open_ends = [], [start]
+        cycle, open_ends = [], [start]
         placed.add(start)
         while open_ends:
             node = open_ends.pop()
-            circle.append(node)
+            cycle.append(node)
             for other in before[node]:
                 if other not in placed:
                     placed.add(other)
                     open_ends.append(other)
-        circles.append(circle)
-    return circles
+        cycles.append(cycle)
+    return cycles

@@ -32,7 +32,7 @@ class UnitTasks:
     """Builds and commits what makes up one task of a unit.
 
     That is one sub-topology for a partition, or one with the global tables that it reads, or all partitions of those
-    that send records in a circle.
+    that send records in a cycle.
     """
 
     def __init__(self, worker: Worker, unit: Unit, partition: int, image: LmdbImage, now: int) -> None:

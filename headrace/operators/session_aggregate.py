@@ -112,8 +112,8 @@ class SessionAggregate:
         def put_into_cache(raw: bytes, key: Any, start: int, end: int, new: Any, old: Any) -> None:
             if store.was_overdue(end):
                 old = None  # a cache looks for the old value in the store, which has forgotten it
-            place = raw + end.to_bytes(8, "big") + start.to_bytes(8, "big")
-            hold(place, Windowed(key, Window(start, end)), new, old, end)
+            entry_key = raw + end.to_bytes(8, "big") + start.to_bytes(8, "big")
+            hold(entry_key, Windowed(key, Window(start, end)), new, old, end)
 
         return put_into_cache, True
 

@@ -132,7 +132,7 @@ class JoinSide:
                 return
             least_unmatched[0] = MAX_TIME
             open_sides: set[int] = set()
-            for timestamp, side, key, values, place in unmatched.walk():
+            for timestamp, side, key, values, entry_key in unmatched.walk():
                 # As in Kafka Streams, this ends as the time of the last entry looked at, not of the first that stays.
                 least_unmatched[0] = timestamp
                 if len(open_sides) == 2:
@@ -142,7 +142,7 @@ class JoinSide:
                     if len(open_sides) == 2 and len(values) > 1:
                         break  # Kafka Streams looks at the values one by one, and breaks off at the second
                     continue
-                unmatched.remove(place)
+                unmatched.remove(entry_key)
                 for value in values:
                     try:
                         result = joiner(key, value, None) if side == LEFT else joiner(key, None, value)

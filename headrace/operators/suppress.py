@@ -165,8 +165,8 @@ class Suppress:
                 observed[0] = timestamp
             try:
                 due_at = key.window.end if window_closes else timestamp
-                place = record.topic or "", record.partition, record.offset
-                buffer.put(due_at, key, new, old, timestamp, record.headers, *place)
+                source = record.topic or "", record.partition, record.offset
+                buffer.put(due_at, key, new, old, timestamp, record.headers, *source)
                 if due():
                     emit_while(due)
                 if bounded and full():

@@ -54,7 +54,7 @@ class RunInWorker:
         assert context is not None, "not in a task of Spark's"
         number = context.getLocalProperty("streaming.sql.batchId")
         assert number is not None, "not in a batch of a streaming query"
-        self.delivery.check_attempt(context.attemptNumber())
+        self.delivery.check_task_attempt(context.attemptNumber())
         return int(number)
 
 

@@ -89,7 +89,7 @@ class _Entry:
 class _SortedTree:
     """A red-black tree with the steps of Java's `TreeMap`.
 
-    A name's place is found once, when it is added, by comparisons from the root down. The order of the names may have
+    A name's node is found once, when it is added, by comparisons from the root down. The order of the names may have
     changed since they were added, so the shape of the tree matters.
     """
 
@@ -99,12 +99,12 @@ class _SortedTree:
 
     def add(self, name: str) -> None:
         """Add a name, unless the way to its place passes it."""
-        above, side, place = None, 0, self._root
-        while place is not None:
-            if place.name == name:
+        above, side, node = None, 0, self._root
+        while node is not None:
+            if node.name == name:
                 return
-            side = 0 if self._before(name, place.name) else 1
-            above, place = place, place.children[side]
+            side = 0 if self._before(name, node.name) else 1
+            above, node = node, node.children[side]
         entry = _Entry(name, above)
         if above is None:
             self._root = entry
@@ -114,14 +114,14 @@ class _SortedTree:
 
     def __iter__(self) -> Iterator[str]:
         open_ends: list[_Entry] = []
-        place = self._root
-        while place is not None or open_ends:
-            while place is not None:
-                open_ends.append(place)
-                place = place.children[0]
+        node = self._root
+        while node is not None or open_ends:
+            while node is not None:
+                open_ends.append(node)
+                node = node.children[0]
             entry = open_ends.pop()
             yield entry.name
-            place = entry.children[1]
+            node = entry.children[1]
 
     def _balance(self, entry: _Entry) -> None:
         while entry.parent is not None and entry.parent.red and entry.parent.parent is not None:
@@ -143,7 +143,7 @@ class _SortedTree:
             self._root.red = False
 
     def _rotate(self, entry: _Entry, side: int) -> None:
-        """Put the child of the other side in an entry's place, and the entry below it on this side."""
+        """Put the child of the other side in an entry's node, and the entry below it on this side."""
         child = entry.children[1 - side]
         if child is None:
             return

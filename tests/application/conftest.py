@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.applications import Place
+from tests.spark.applications import Workspace
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def workspace(tmp_path: Path) -> Workspace:
     """Give a folder for topics and state."""
-    return Place(tmp_path)
+    return Workspace(tmp_path)

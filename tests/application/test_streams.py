@@ -26,19 +26,19 @@ from headrace import (
 from headrace.brokers.engine import EngineBroker
 from headrace.errors import SupersededError
 from headrace.spark.source import SourceSettings
-from tests.spark.applications import Place, caught_up, still_runs, wait_for, word_count
+from tests.spark.applications import Workspace, caught_up, still_runs, wait_for, word_count
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 
-def test_until_caught_up_processes_what_is_there_and_returns(place: Place) -> None:
-    place.create("lines", "counts", partitions=2)
-    place.produce("lines", (None, "to be or not", 1), (None, "to be", 2))
-    app = place.streams(word_count())
+def test_until_caught_up_processes_what_is_there_and_returns(workspace: Workspace) -> None:
+    workspace.create("lines", "counts", partitions=2)
+    workspace.produce("lines", (None, "to be or not", 1), (None, "to be", 2))
+    app = workspace.streams(word_count())
 
     app.run(until_caught_up=True)
 
-    counts = place.read("counts", serdes.Long)
+    counts = workspace.read("counts", serdes.Long)
     assert {(word, count) for word, count, _ in counts} == {
         ("to", 1), ("to", 2), ("be", 1), ("be", 2), ("or", 1), ("not", 1),
     }  # fmt: skip
@@ -48,54 +48,54 @@ def test_until_caught_up_processes_what_is_there_and_returns(place: Place) -> No
     assert metrics["lag"] == {"lines": {0: 0, 1: 0}}
 
 
-def test_started_again_it_goes_on_where_it_stopped(place: Place) -> None:
-    place.create("lines")
-    place.produce("lines", (None, "a b", 1))
-    place.streams(word_count()).run(until_caught_up=True)
-    place.produce("lines", (None, "a", 2))
+def test_started_again_it_goes_on_where_it_stopped(workspace: Workspace) -> None:
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a b", 1))
+    workspace.streams(word_count()).run(until_caught_up=True)
+    workspace.produce("lines", (None, "a", 2))
 
-    place.streams(word_count()).run(until_caught_up=True)
-    place.streams(word_count()).run(until_caught_up=True)
+    workspace.streams(word_count()).run(until_caught_up=True)
+    workspace.streams(word_count()).run(until_caught_up=True)
 
-    assert place.read("counts", serdes.Long) == [("a", 1, 1), ("b", 1, 1), ("a", 2, 2)]
+    assert workspace.read("counts", serdes.Long) == [("a", 1, 1), ("b", 1, 1), ("a", 2, 2)]
 
 
-def test_it_runs_until_it_is_closed_and_tells_its_states(place: Place) -> None:
+def test_it_runs_until_it_is_closed_and_tells_its_states(workspace: Workspace) -> None:
     seen: list[StreamsState] = []
-    app = place.streams(word_count())
+    app = workspace.streams(word_count())
     app.set_state_listener(lambda new, old: seen.append(new))
 
     app.start()
     for number in range(3):
-        place.produce("lines", (None, "a", number))
+        workspace.produce("lines", (None, "a", number))
         wait_for(lambda: caught_up(app), "the record")
     assert app.close()
 
-    assert [count for _, count, _ in place.read("counts", serdes.Long)] == [1, 2, 3]
+    assert [count for _, count, _ in workspace.read("counts", serdes.Long)] == [1, 2, 3]
     assert seen == [
         StreamsState.REBALANCING, StreamsState.RUNNING, StreamsState.PENDING_SHUTDOWN, StreamsState.NOT_RUNNING,
     ]  # fmt: skip
 
 
-def test_it_is_closed_at_once_between_two_batches_that_are_far_from_each_other(place: Place) -> None:
-    place.settings["commit_interval_ms"] = 3_600_000
-    place.create("lines")
-    place.produce("lines", (None, "a", 1))
-    app = place.streams(word_count())
+def test_it_is_closed_at_once_between_two_batches_that_are_far_from_each_other(workspace: Workspace) -> None:
+    workspace.settings["commit_interval_ms"] = 3_600_000
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a", 1))
+    app = workspace.streams(word_count())
     app.start()
     wait_for(lambda: caught_up(app), "the record")
 
     assert app.close(timeout=120)
     assert app.state is StreamsState.NOT_RUNNING
-    assert place.read("counts", serdes.Long) == [("a", 1, 1)]
+    assert workspace.read("counts", serdes.Long) == [("a", 1, 1)]
 
 
-def test_an_exception_of_the_users_function_reaches_the_user(place: Place) -> None:
+def test_an_exception_of_the_users_function_reaches_the_user(workspace: Workspace) -> None:
     builder = StreamsBuilder()
     builder.stream("in", value_serde=serdes.String).map_values(int, name="parse").to("out", value_serde=serdes.Long)
-    place.create("in")
-    place.produce("in", ("k", "1", 1), ("k", "two", 2))
-    app = place.streams(builder.build())
+    workspace.create("in")
+    workspace.produce("in", ("k", "1", 1), ("k", "two", 2))
+    app = workspace.streams(builder.build())
 
     with pytest.raises(
         TaskError, match=re.escape("step 'parse', topic 'in', partition 0, offset 1, key 'k'")
@@ -104,14 +104,14 @@ def test_an_exception_of_the_users_function_reaches_the_user(place: Place) -> No
 
     assert isinstance(caught.value.__cause__, ValueError)
     assert app.state is StreamsState.ERROR
-    assert place.read("out", serdes.Long) == []
+    assert workspace.read("out", serdes.Long) == []
 
 
 class Sometimes(Exception):
     pass
 
 
-def test_replace_thread_goes_on_from_the_last_commit(place: Place, tmp_path: object) -> None:
+def test_replace_thread_goes_on_from_the_last_commit(workspace: Workspace, tmp_path: object) -> None:
     trap = f"{tmp_path}/trap"
 
     def fail_once(value: str) -> str:
@@ -125,10 +125,10 @@ def test_replace_thread_goes_on_from_the_last_commit(place: Place, tmp_path: obj
     builder = StreamsBuilder()
     upper = builder.stream("in", value_serde=serdes.String).map_values(fail_once)
     upper.group_by_key(value_serde=serdes.String).count(store="n").to_stream().to("out", value_serde=serdes.Long)
-    place.settings["max_records_per_batch"] = 1
-    place.create("in")
-    place.produce("in", ("k", "good", 1), ("k", "bad", 2), ("k", "good", 3))
-    app = place.streams(builder.build())
+    workspace.settings["max_records_per_batch"] = 1
+    workspace.create("in")
+    workspace.produce("in", ("k", "good", 1), ("k", "bad", 2), ("k", "good", 3))
+    app = workspace.streams(builder.build())
     seen: list[BaseException] = []
 
     def replace(error: BaseException) -> StreamThreadExceptionResponse:
@@ -138,11 +138,11 @@ def test_replace_thread_goes_on_from_the_last_commit(place: Place, tmp_path: obj
     app.set_uncaught_exception_handler(replace)
     app.run(until_caught_up=True)
 
-    assert place.read("out", serdes.Long) == [("k", 1, 1), ("k", 2, 2), ("k", 3, 3)]
+    assert workspace.read("out", serdes.Long) == [("k", 1, 1), ("k", 2, 2), ("k", 3, 3)]
     assert [type(error) for error in seen] == [TaskError]
 
 
-def test_the_state_of_a_batch_that_failed_does_not_stay(place: Place) -> None:
+def test_the_state_of_a_batch_that_failed_does_not_stay(workspace: Workspace) -> None:
     def counting(check: Callable[[str, int], None]) -> Topology:
         builder = StreamsBuilder()
         words = builder.stream("lines", value_serde=serdes.String)
@@ -154,17 +154,17 @@ def test_the_state_of_a_batch_that_failed_does_not_stay(place: Place) -> None:
         if count == 2:
             raise ValueError("twice")
 
-    place.create("lines")
-    place.produce("lines", (None, "a", 1))
-    place.streams(counting(refuse)).run(until_caught_up=True)
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a", 1))
+    workspace.streams(counting(refuse)).run(until_caught_up=True)
     for number in (2, 3):
-        place.produce("lines", (None, "a", number))
+        workspace.produce("lines", (None, "a", number))
         if number == 2:
             with pytest.raises(TaskError, match="twice"):
-                place.streams(counting(refuse)).run(until_caught_up=True)
-        place.streams(counting(lambda word, count: None)).run(until_caught_up=True)
+                workspace.streams(counting(refuse)).run(until_caught_up=True)
+        workspace.streams(counting(lambda word, count: None)).run(until_caught_up=True)
 
-    assert place.read("counts", serdes.Long) == [("a", 1, 1), ("a", 2, 2), ("a", 3, 3)]
+    assert workspace.read("counts", serdes.Long) == [("a", 1, 1), ("a", 2, 2), ("a", 3, 3)]
 
 
 @pytest.mark.parametrize(
@@ -172,27 +172,27 @@ def test_the_state_of_a_batch_that_failed_does_not_stay(place: Place) -> None:
     [("offsets", True), ("commits", True), ("offsets", False)],
     ids=["begun by an older run", "done by an older run", "begun by a newer run"],
 )
-def test_a_batch_that_another_run_has_noted(place: Place, log: str, is_latest: bool) -> None:
+def test_a_batch_that_another_run_has_noted(workspace: Workspace, log: str, is_latest: bool) -> None:
     """The latest run goes on from there by itself; any other stops."""
     builder = StreamsBuilder()
     builder.stream("in", value_serde=serdes.String).map_values(str.upper).to("out", value_serde=serdes.String)
-    app = place.streams(builder.build())
+    app = workspace.streams(builder.build())
     app.start()
-    place.produce("in", ("k", "one", 1))
-    noted = place.folder / "app" / "checkpoint" / log
+    workspace.produce("in", ("k", "one", 1))
+    noted = workspace.folder / "app" / "checkpoint" / log
     wait_for(lambda: (noted / "0").exists() and caught_up(app), "the first batch")
     if not is_latest:
-        with place.broker() as broker:
+        with workspace.broker() as broker:
             cast(EngineBroker, broker).begin_run("app", "another")
 
     (noted / "1").write_bytes((noted / "0").read_bytes())
-    place.produce("in", ("k", "two", 2))
+    workspace.produce("in", ("k", "two", 2))
 
     if is_latest:
-        place.produce("in", ("k", "three", 3))
-        wait_for(lambda: still_runs(app) and len(place.read("out")) == 3, "the others")
+        workspace.produce("in", ("k", "three", 3))
+        wait_for(lambda: still_runs(app) and len(workspace.read("out")) == 3, "the others")
         app.close()
-        assert [value for _, value, _ in place.read("out")] == ["ONE", "TWO", "THREE"]
+        assert [value for _, value, _ in workspace.read("out")] == ["ONE", "TWO", "THREE"]
         assert app.error is None
     else:
         wait_for(lambda: not app.state.is_running(), "it to stop")
@@ -201,23 +201,25 @@ def test_a_batch_that_another_run_has_noted(place: Place, log: str, is_latest: b
         assert re.search(r"was started again elsewhere \(run 2.*\): this one stops", str(app.error))
 
 
-def test_a_task_that_does_not_see_the_end_of_its_records_fails(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_does_not_see_the_end_of_its_records_fails(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Spark ends a task's input also when it could not get all of it."""
     dumps = SourceSettings.dumps
     monkeypatch.setattr(SourceSettings, "dumps", lambda whole: dumps(msgspec.structs.replace(whole, last_numbers=[])))
-    place.create("lines", "counts")
-    place.produce("lines", (None, "a b", 1))
+    workspace.create("lines", "counts")
+    workspace.produce("lines", (None, "a b", 1))
 
     with pytest.raises(StreamsError, match="a part of a batch did not arrive, so its task writes nothing"):
-        place.streams(word_count()).run(until_caught_up=True)
-    assert place.read("counts", serdes.Long) == []
+        workspace.streams(word_count()).run(until_caught_up=True)
+    assert workspace.read("counts", serdes.Long) == []
 
     monkeypatch.undo()
-    place.streams(word_count()).run(until_caught_up=True)
-    assert {word for word, _, _ in place.read("counts", serdes.Long)} == {"a", "b"}
+    workspace.streams(word_count()).run(until_caught_up=True)
+    assert {word for word, _, _ in workspace.read("counts", serdes.Long)} == {"a", "b"}
 
 
-def test_two_levels_in_one_batch_and_through_a_topic_of_the_users(place: Place) -> None:
+def test_two_levels_in_one_batch_and_through_a_topic_of_the_users(workspace: Workspace) -> None:
     builder = StreamsBuilder()
     words = builder.stream("in", value_serde=serdes.String).flat_map_values(str.split)
     counts = words.group_by(lambda key, word: word, value_serde=serdes.String).count(store="first").to_stream()
@@ -226,12 +228,12 @@ def test_two_levels_in_one_batch_and_through_a_topic_of_the_users(place: Place) 
     again.group_by(lambda key, value: "all", value_serde=serdes.String).count(store="second").to_stream().to(
         "out", value_serde=serdes.Long
     )
-    place.create("in", "between", "out", partitions=2)
-    place.produce("in", ("k", "a b a", 1), ("j", "b c", 2))
+    workspace.create("in", "between", "out", partitions=2)
+    workspace.produce("in", ("k", "a b a", 1), ("j", "b c", 2))
 
-    place.streams(builder.build()).run(until_caught_up=True)
+    workspace.streams(builder.build()).run(until_caught_up=True)
 
-    assert place.read("out", serdes.Long)[-1][1] == 5
+    assert workspace.read("out", serdes.Long)[-1][1] == 5
 
 
 class Ticker(Processor[str, str]):
@@ -249,134 +251,134 @@ class Ticker(Processor[str, str]):
         self.seen += 1
 
 
-def test_a_function_may_bring_megabytes_along(place: Place) -> None:
-    place.create("in", "out")
-    place.produce("in", ("a", "0299999", 1))
+def test_a_function_may_bring_megabytes_along(workspace: Workspace) -> None:
+    workspace.create("in", "out")
+    workspace.produce("in", ("a", "0299999", 1))
     words = [f"{number:07}" for number in range(300_000)]
     builder = StreamsBuilder()
     looked_up = builder.stream("in", value_serde=serdes.String).map_values(lambda value: words[int(value)])
     looked_up.group_by_key().reduce(max, store="largest").to_stream().to("out", value_serde=serdes.String)
 
-    place.streams(builder.build()).run(until_caught_up=True)
+    workspace.streams(builder.build()).run(until_caught_up=True)
 
-    assert place.read("out", serdes.String) == [("a", "0299999", 1)]
+    assert workspace.read("out", serdes.String) == [("a", "0299999", 1)]
 
 
-def test_a_topic_that_comes_to_match_a_pattern_is_read(place: Place) -> None:
-    place.create("in-a", "out")
-    place.produce("in-a", ("k", "1", 1))
+def test_a_topic_that_comes_to_match_a_pattern_is_read(workspace: Workspace) -> None:
+    workspace.create("in-a", "out")
+    workspace.produce("in-a", ("k", "1", 1))
     builder = StreamsBuilder()
     builder.stream(re.compile("in-.*"), value_serde=serdes.String).to("out", value_serde=serdes.String)
-    with place.streams(builder.build()) as app:
+    with workspace.streams(builder.build()) as app:
         app.start()
-        wait_for(lambda: place.read("out") == [("k", "1", 1)], "the topic that was there")
-        place.create("in-b")
-        place.produce("in-b", ("k", "2", 2))
+        wait_for(lambda: workspace.read("out") == [("k", "1", 1)], "the topic that was there")
+        workspace.create("in-b")
+        workspace.produce("in-b", ("k", "2", 2))
 
-        wait_for(lambda: len(place.read("out")) == 2, "the topic that came")
-    assert place.read("out") == [("k", "1", 1), ("k", "2", 2)]
+        wait_for(lambda: len(workspace.read("out")) == 2, "the topic that came")
+    assert workspace.read("out") == [("k", "1", 1), ("k", "2", 2)]
 
 
-def test_a_pattern_without_a_topic_waits_for_one(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pattern_without_a_topic_waits_for_one(workspace: Workspace, caplog: pytest.LogCaptureFixture) -> None:
     builder = StreamsBuilder()
     counts = builder.stream(re.compile("in-.*"), value_serde=serdes.String).group_by_key().count()
     counts.to_stream().to("out", value_serde=serdes.Long)
-    with place.streams(builder.build()) as app:
+    with workspace.streams(builder.build()) as app:
         app.start()
         wait_for(lambda: "no topic matches the pattern 'in-.*'" in caplog.text, "a word about it")
         assert app.state is StreamsState.REBALANCING
-        place.create("in-a", partitions=2)
-        place.produce("in-a", ("k", "1", 1), ("l", "2", 2))
+        workspace.create("in-a", partitions=2)
+        workspace.produce("in-a", ("k", "1", 1), ("l", "2", 2))
 
-        wait_for(lambda: len(place.read("out")) == 2, "the topic that came")
+        wait_for(lambda: len(workspace.read("out")) == 2, "the topic that came")
         wait_for(lambda: app.state is StreamsState.RUNNING, "its query")
     assert app.error is None
 
 
-def test_an_application_that_waits_for_a_topic_can_be_closed(place: Place) -> None:
+def test_an_application_that_waits_for_a_topic_can_be_closed(workspace: Workspace) -> None:
     builder = StreamsBuilder()
     builder.stream(re.compile("in-.*")).to("out")
-    app = place.streams(builder.build())
+    app = workspace.streams(builder.build())
     app.start()
 
     assert app.close(30)
     assert (app.state, app.error) == (StreamsState.NOT_RUNNING, None)
     with pytest.raises(TopicError, match="no topic matches the pattern"):
-        place.streams(builder.build()).run(until_caught_up=True)
+        workspace.streams(builder.build()).run(until_caught_up=True)
 
 
-def test_the_wall_clock_ticks_when_nothing_comes(place: Place) -> None:
+def test_the_wall_clock_ticks_when_nothing_comes(workspace: Workspace) -> None:
     builder = StreamsBuilder()
     builder.stream("in", value_serde=serdes.String).process(Ticker).to("out", value_serde=serdes.String)
-    app = place.streams(builder.build())
+    app = workspace.streams(builder.build())
 
     app.start()
-    wait_for(lambda: len(place.read("out")) >= 3, "ticks")
+    wait_for(lambda: len(workspace.read("out")) >= 3, "ticks")
     app.close()
 
-    times = [timestamp for _, _, timestamp in place.read("out")]
+    times = [timestamp for _, _, timestamp in workspace.read("out")]
     assert times == sorted(set(times))
 
 
-def test_a_global_table_is_seen_by_every_task(place: Place) -> None:
+def test_a_global_table_is_seen_by_every_task(workspace: Workspace) -> None:
     builder = StreamsBuilder()
     names = builder.global_table("names", value_serde=serdes.String)
     builder.stream("in", value_serde=serdes.String).left_join(
         names, lambda value, name: f"{value}/{name}", key=lambda key, value: value
     ).to("out", value_serde=serdes.String)
-    place.create("in", "out", partitions=3)
-    place.create("names", partitions=2)
-    place.produce("names", ("x", "old", 1), ("y", "Y", 2))
-    place.produce("in", *((f"k{number}", "x", 10) for number in range(6)))
-    place.produce("names", ("x", "new", 20))
-    place.produce("in", *((f"k{number}", "x", 30) for number in range(6)))
+    workspace.create("in", "out", partitions=3)
+    workspace.create("names", partitions=2)
+    workspace.produce("names", ("x", "old", 1), ("y", "Y", 2))
+    workspace.produce("in", *((f"k{number}", "x", 10) for number in range(6)))
+    workspace.produce("names", ("x", "new", 20))
+    workspace.produce("in", *((f"k{number}", "x", 30) for number in range(6)))
 
-    place.streams(builder.build()).run(until_caught_up=True)
+    workspace.streams(builder.build()).run(until_caught_up=True)
 
-    found = place.read("out")
+    found = workspace.read("out")
     assert sorted(value for _, value, timestamp in found if timestamp == 10) == ["x/old"] * 6
     assert sorted(value for _, value, timestamp in found if timestamp == 30) == ["x/new"] * 6
 
 
-def test_the_same_application_cannot_run_twice(place: Place) -> None:
-    app = place.streams(word_count())
+def test_the_same_application_cannot_run_twice(workspace: Workspace) -> None:
+    app = workspace.streams(word_count())
     app.start()
 
     with pytest.raises(StreamsError, match="'app' is running already"):
-        place.streams(word_count()).start()
+        workspace.streams(word_count()).start()
 
     with pytest.raises(StreamsError, match="Close it first"):
         app.clean_up()
     app.close()
 
 
-def test_clean_up_begins_at_the_beginning(place: Place) -> None:
-    place.create("lines")
-    place.produce("lines", (None, "a", 1))
-    app = place.streams(word_count())
+def test_clean_up_begins_at_the_beginning(workspace: Workspace) -> None:
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a", 1))
+    app = workspace.streams(word_count())
     app.run(until_caught_up=True)
 
     app.clean_up()
-    place.streams(word_count()).run(until_caught_up=True)
+    workspace.streams(word_count()).run(until_caught_up=True)
 
-    assert place.read("counts", serdes.Long) == [("a", 1, 1), ("a", 1, 1)]
-
-
-def test_a_lost_checkpoint_is_not_a_new_beginning(place: Place) -> None:
-    place.create("lines")
-    place.produce("lines", (None, "a", 1))
-    place.streams(word_count()).run(until_caught_up=True)
-    place.settings["bootstrap_servers"] = place.config.bootstrap_servers
-    place.settings["state_dir"] = str(place.folder / "elsewhere")
-
-    with pytest.raises(StreamsError, match=f"headrace reset app --state-dir {place.folder}/elsewhere -b local:"):
-        place.streams(word_count()).run(until_caught_up=True)
+    assert workspace.read("counts", serdes.Long) == [("a", 1, 1), ("a", 1, 1)]
 
 
-def test_metrics_as_prometheus_reads_them(place: Place) -> None:
-    place.create("lines")
-    place.produce("lines", (None, "a b", 1))
-    app = place.streams(word_count())
+def test_a_lost_checkpoint_is_not_a_new_beginning(workspace: Workspace) -> None:
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a", 1))
+    workspace.streams(word_count()).run(until_caught_up=True)
+    workspace.settings["bootstrap_servers"] = workspace.config.bootstrap_servers
+    workspace.settings["state_dir"] = str(workspace.folder / "elsewhere")
+
+    with pytest.raises(StreamsError, match=f"headrace reset app --state-dir {workspace.folder}/elsewhere -b local:"):
+        workspace.streams(word_count()).run(until_caught_up=True)
+
+
+def test_metrics_as_prometheus_reads_them(workspace: Workspace) -> None:
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a b", 1))
+    app = workspace.streams(word_count())
     app.run(until_caught_up=True)
 
     text = app.prometheus()
@@ -385,15 +387,15 @@ def test_metrics_as_prometheus_reads_them(place: Place) -> None:
     assert 'headrace_lag{application_id="app",partition="0",topic="lines"} 0.0' in text
 
 
-def test_joined_topics_must_have_as_many_partitions(place: Place) -> None:
+def test_joined_topics_must_have_as_many_partitions(workspace: Workspace) -> None:
     builder = StreamsBuilder()
     table = builder.table("rows", value_serde=serdes.String)
     builder.stream("in", value_serde=serdes.String).join(table, lambda one, other: one).to("out")
-    place.create("in", partitions=2)
-    place.create("rows", partitions=3)
+    workspace.create("in", partitions=2)
+    workspace.create("rows", partitions=3)
 
     with pytest.raises(TopologyError, match="'in' has 2, 'rows' has 3"):
-        place.streams(builder.build()).start()
+        workspace.streams(builder.build()).start()
 
 
 def test_wrong_arguments_are_named() -> None:
@@ -405,23 +407,23 @@ def test_wrong_arguments_are_named() -> None:
         Streams(word_count(), {"application_id": "a"})  # type: ignore[arg-type]
 
 
-def test_dead_letters_go_to_a_topic_that_is_made_for_them(place: Place) -> None:
+def test_dead_letters_go_to_a_topic_that_is_made_for_them(workspace: Workspace) -> None:
     from headrace import DeadLetter
 
     builder = StreamsBuilder()
     builder.stream("in", value_serde=serdes.String).map_values(int).to("out", value_serde=serdes.Long)
-    place.settings["processing_exception_handler"] = DeadLetter("bad")
-    place.create("in")
-    place.produce("in", ("k", "1", 1), ("k", "two", 2))
+    workspace.settings["processing_exception_handler"] = DeadLetter("bad")
+    workspace.create("in")
+    workspace.produce("in", ("k", "1", 1), ("k", "two", 2))
 
-    app = place.streams(builder.build())
+    app = workspace.streams(builder.build())
     app.run(until_caught_up=True)
 
-    assert place.read("bad") == [("k", "two", 2)]
+    assert workspace.read("bad") == [("k", "two", 2)]
     assert app.metrics()["dropped_records_total"] == 1
 
 
-def test_a_changed_topology_goes_on_with_the_stores_that_fit(place: Place) -> None:
+def test_a_changed_topology_goes_on_with_the_stores_that_fit(workspace: Workspace) -> None:
     def changed(value_serde: Any) -> Topology:
         builder = StreamsBuilder()
         builder.stream("others").group_by_key().count(store="others").to_stream().to("other-counts")
@@ -436,44 +438,44 @@ def test_a_changed_topology_goes_on_with_the_stores_that_fit(place: Place) -> No
             grouped.reduce(lambda one, other: other, store=kept).to_stream().to("counts", value_serde=value_serde)
         return builder.build()
 
-    place.create("lines", "others")
-    place.produce("lines", (None, "a b", 1))
-    place.streams(word_count()).run(until_caught_up=True)
-    place.produce("lines", (None, "a b", 2))
+    workspace.create("lines", "others")
+    workspace.produce("lines", (None, "a b", 1))
+    workspace.streams(word_count()).run(until_caught_up=True)
+    workspace.produce("lines", (None, "a b", 2))
 
-    place.streams(changed(None)).run(until_caught_up=True)
-    assert place.read("counts", serdes.Long) == [("a", 1, 1), ("b", 1, 1), ("a", 2, 2)]
+    workspace.streams(changed(None)).run(until_caught_up=True)
+    assert workspace.read("counts", serdes.Long) == [("a", 1, 1), ("b", 1, 1), ("a", 2, 2)]
 
     with pytest.raises(StreamsError, match="store 'counts' has changed"):
-        place.streams(changed(serdes.String)).run(until_caught_up=True)
+        workspace.streams(changed(serdes.String)).run(until_caught_up=True)
 
-    place.settings["drop_stores"] = ["counts"]
-    place.produce("lines", (None, "z", 3))
-    place.streams(changed(serdes.String)).run(until_caught_up=True)
-    with place.broker() as broker:
+    workspace.settings["drop_stores"] = ["counts"]
+    workspace.produce("lines", (None, "z", 3))
+    workspace.streams(changed(serdes.String)).run(until_caught_up=True)
+    with workspace.broker() as broker:
         assert [(record.key, record.value) for record in broker.records("counts")][-1] == (b"z", b"z")
 
 
-def test_a_topic_made_anew_is_not_taken_for_the_old_one(place: Place) -> None:
-    place.create("lines")
-    place.produce("lines", (None, "a", 1))
-    place.streams(word_count()).run(until_caught_up=True)
-    with place.broker() as broker:
+def test_a_topic_made_anew_is_not_taken_for_the_old_one(workspace: Workspace) -> None:
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a", 1))
+    workspace.streams(word_count()).run(until_caught_up=True)
+    with workspace.broker() as broker:
         broker.delete_topic("lines")
-    place.create("lines")
-    place.produce("lines", (None, "a", 2), (None, "b", 3))
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a", 2), (None, "b", 3))
 
     with pytest.raises(StreamsError, match="topic 'lines' was deleted and created again"):
-        place.streams(word_count()).run(until_caught_up=True)
+        workspace.streams(word_count()).run(until_caught_up=True)
 
 
-def test_a_checkpoint_that_is_gone_is_not_a_new_beginning(place: Place) -> None:
+def test_a_checkpoint_that_is_gone_is_not_a_new_beginning(workspace: Workspace) -> None:
     import shutil
 
-    place.create("lines")
-    place.produce("lines", (None, "a", 1))
-    place.streams(word_count()).run(until_caught_up=True)
-    shutil.rmtree(place.folder / "app" / "checkpoint")
+    workspace.create("lines")
+    workspace.produce("lines", (None, "a", 1))
+    workspace.streams(word_count()).run(until_caught_up=True)
+    shutil.rmtree(workspace.folder / "app" / "checkpoint")
 
     with pytest.raises(StreamsError, match="no checkpoint as new as that"):
-        place.streams(word_count()).run(until_caught_up=True)
+        workspace.streams(word_count()).run(until_caught_up=True)

@@ -1,4 +1,4 @@
-"""Both ways in which outputs leave: in place, and through the driver."""
+"""Both ways in which outputs leave: in workspace, and through the driver."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_a_permit_decides_where_outputs_are_written() -> None:
 
 
 def test_a_second_attempt_of_a_task_is_refused_where_the_first_may_have_written() -> None:
-    DeliveryThroughDriver().check_attempt(1)
-    DeliveryInPlace(object()).check_attempt(0)
+    DeliveryThroughDriver().check_task_attempt(1)
+    DeliveryInPlace(object()).check_task_attempt(0)
 
     with pytest.raises(StreamsError, match="tries the whole batch again"):
-        DeliveryInPlace(object()).check_attempt(1)
+        DeliveryInPlace(object()).check_task_attempt(1)

@@ -161,7 +161,7 @@ def test_a_foreign_key_join_that_comes_to_a_store_or_goes_is_refused(joined_befo
     take_up(identity, tables(joined_before))
 
     way = "leave" if joined_before else "come into"
-    with pytest.raises(StreamsError, match=f"'customers'.* now {way} a circle of sub-topologies"):
+    with pytest.raises(StreamsError, match=f"'customers'.* now {way} a cycle of sub-topologies"):
         take_up(
             identity, tables(not joined_before), drop=tuple({*identity.stores} - {"customers"} if joined_before else ())
         )

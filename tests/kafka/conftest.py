@@ -7,7 +7,7 @@ import pytest
 
 from headrace.brokers.kafka.broker import KafkaBroker
 from headrace.dev.kafka_broker import DevBroker
-from tests.kafka.places import OnKafka
+from tests.kafka.workspaces import OnKafka
 
 
 @pytest.fixture
@@ -18,6 +18,6 @@ def broker(kafka: DevBroker) -> Iterator[KafkaBroker]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, kafka: DevBroker) -> OnKafka:
+def workspace(tmp_path: Path, kafka: DevBroker) -> OnKafka:
     """Have an application on the broker."""
     return OnKafka(tmp_path, kafka)

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kafka: DevBroker) -> Path:
-    """Work in an empty folder, with the broker as the place where the topics are."""
+    """Work in an empty folder that has the broker's address in its environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HEADRACE_BOOTSTRAP_SERVERS", kafka.address)
     monkeypatch.delenv("HEADRACE_KAFKA", raising=False)
@@ -110,14 +110,14 @@ def test_many_lines_come_back_as_they_were(broker: Broker) -> None:
 def test_settings_come_from_a_file(secured: SecuredBroker, folder: Path) -> None:
     settings = [f"{name} = {value}" for name, value in secured.settings("admin").items()]
     (folder / "client.properties").write_text("\n".join(["# how to get in", "", *settings, "! done"]))
-    place = ["-b", secured.address, "--kafka-config", "client.properties"]
+    where = ["-b", secured.address, "--kafka-config", "client.properties"]
     name = unique("orders")
 
-    assert headrace("topics", "create", name, *place).status == 0
-    assert headrace("produce", name, *place, given="hello\n").status == 0
-    assert headrace("consume", name, "--print", "value", *place).output == "hello\n"
-    assert headrace("topics", "describe", name, *place).output == f"{name}\t0\t1\n"
-    assert headrace("topics", "delete", name, *place).status == 0
+    assert headrace("topics", "create", name, *where).status == 0
+    assert headrace("produce", name, *where, given="hello\n").status == 0
+    assert headrace("consume", name, "--print", "value", *where).output == "hello\n"
+    assert headrace("topics", "describe", name, *where).output == f"{name}\t0\t1\n"
+    assert headrace("topics", "delete", name, *where).status == 0
 
 
 def test_settings_come_from_the_environment_as_for_applications(

@@ -85,9 +85,9 @@ def sample() -> dict[str, Scenario]:
     for scenario in filter(fits, recorded_scenarios()):
         found.setdefault(scenario["tags"][0], []).append(fitted(scenario))
     return {
-        family[place]["id"]: family[place]
+        family[index]["id"]: family[index]
         for family in found.values()
-        for place in (number * (len(family) - 1) // (OF_A_FAMILY - 1) for number in range(OF_A_FAMILY))
+        for index in (number * (len(family) - 1) // (OF_A_FAMILY - 1) for number in range(OF_A_FAMILY))
     }
 
 

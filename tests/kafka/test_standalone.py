@@ -13,7 +13,7 @@ import pytest
 from headrace.dev.kafka_broker import DevBroker, free_port
 from headrace.spark.runtime.java import find_java
 from tests.cli.running import COMMAND
-from tests.kafka.places import OnKafka
+from tests.kafka.workspaces import OnKafka
 
 pytestmark = [
     pytest.mark.slow,
@@ -82,10 +82,10 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_word_count_goes_on_from_start_to_start(tmp_path: Path, kafka: DevBroker, master: str) -> None:
-    place = OnKafka(tmp_path, kafka)
-    place.create(place.lines, partitions=2)
+    workspace = OnKafka(tmp_path, kafka)
+    workspace.create(workspace.lines, partitions=2)
     module = tmp_path / "cluster_words.py"
-    module.write_text(APPLICATION.format(lines=place.lines, counts=place.counts), encoding="utf-8")
+    module.write_text(APPLICATION.format(lines=workspace.lines, counts=workspace.counts), encoding="utf-8")
     state = tmp_path / "state at 100%"  # which must not be taken for an escape
     spark = {
         "spark.submit.pyFiles": str(module),
@@ -96,15 +96,15 @@ def test_the_word_count_goes_on_from_start_to_start(tmp_path: Path, kafka: DevBr
         "spark.executor.extraJavaOptions": QUICK,
     }
     settings = [f"spark={json.dumps(spark)}", "statestore_cache_max_bytes=0"]
-    command = [*COMMAND, "run", "cluster_words:build_topology", "--application-id", place.name, "--until-caught-up"]
+    command = [*COMMAND, "run", "cluster_words:build_topology", "--application-id", workspace.name, "--until-caught-up"]
     command += ["--bootstrap-servers", kafka.address, "--master", master, "--state-dir", str(state)]
     command += [part for setting in settings for part in ("--set", setting)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
     for number in range(2):
         words = ((f"k{at}", f"w{at % 5} all", 1000 + at) for at in range(number * 50, number * 50 + 50))
-        place.produce(place.lines, *words)
+        workspace.produce(workspace.lines, *words)
         subprocess.run(command, cwd=tmp_path, env=environment, timeout=SECONDS, check=True)
 
-    place.wait_for_counts({"all": 100} | {f"w{number}": 20 for number in range(5)})
-    assert sorted(path.name for path in (state / place.name).iterdir()) == ["checkpoint", "identity.json", "lock"]
+    workspace.wait_for_counts({"all": 100} | {f"w{number}": 20 for number in range(5)})
+    assert sorted(path.name for path in (state / workspace.name).iterdir()) == ["checkpoint", "identity.json", "lock"]

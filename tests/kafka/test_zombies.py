@@ -1,4 +1,4 @@
-"""`headrace/application`: an application that was believed dead continues after another has taken its place."""
+"""`headrace/application`: an application that was believed dead continues after another has taken its workspace."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 from headrace import serdes
 from headrace.dev.kafka_broker import DevBroker
 from tests.kafka.naming import unique
-from tests.spark.applications import Place, wait_for
+from tests.spark.applications import Workspace, wait_for
 from tools.chaos import end_with_rest
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
@@ -48,14 +48,22 @@ Streams(builder.build(), config).run(until_caught_up=True)
 class Machine:
     """An application on a machine of its own, which stands still at the word "wait"."""
 
-    def __init__(self, place: Place, gate: Path) -> None:
+    def __init__(self, workspace: Workspace, gate: Path) -> None:
         gate.mkdir()
         self._gate, self._errors = gate, gate / "errors"
-        name = place.config.application_id
-        (place.folder / name / "lock").unlink(missing_ok=True)  # another's, of whom nobody knows here
+        name = workspace.config.application_id
+        (workspace.folder / name / "lock").unlink(missing_ok=True)  # another's, of whom nobody knows here
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", SCRIPT, place.config.bootstrap_servers, name, str(place.folder), str(gate)],
+                [
+                    sys.executable,
+                    "-c",
+                    SCRIPT,
+                    workspace.config.bootstrap_servers,
+                    name,
+                    str(workspace.folder),
+                    str(gate),
+                ],
                 env={**os.environ, "HEADRACE_BOOT_ID": gate.name},
                 stderr=errors,
                 start_new_session=True,
@@ -77,8 +85,8 @@ class Machine:
 
 
 @contextmanager
-def machine(place: Place, name: str) -> Iterator[Machine]:
-    started = Machine(place, place.folder / name)
+def machine(workspace: Workspace, name: str) -> Iterator[Machine]:
+    started = Machine(workspace, workspace.folder / name)
     try:
         yield started
     finally:
@@ -87,21 +95,23 @@ def machine(place: Place, name: str) -> Iterator[Machine]:
 
 def test_a_zombie_does_not_touch_the_state_of_its_successor(tmp_path: Path, kafka: DevBroker) -> None:
     """Both come to the end of the same batch, with different state, and in one folder."""
-    place = Place(tmp_path, {"application_id": unique("app"), "bootstrap_servers": kafka.address})
-    words, sums = (f"{place.config.application_id}-{name}" for name in ("words", "sums"))
-    place.create(words, sums)
-    place.produce(words, *((None, word, 1_000) for word in ["we"] * 10 + ["wait", "all"] * 5 + ["we"] * 5))
+    workspace = Workspace(tmp_path, {"application_id": unique("app"), "bootstrap_servers": kafka.address})
+    words, sums = (f"{workspace.config.application_id}-{name}" for name in ("words", "sums"))
+    workspace.create(words, sums)
+    workspace.produce(words, *((None, word, 1_000) for word in ["we"] * 10 + ["wait", "all"] * 5 + ["we"] * 5))
 
-    with machine(place, "zombie") as zombie:
+    with machine(workspace, "zombie") as zombie:
         zombie.wait_at_gate()
-        with machine(place, "successor") as successor:
+        with machine(workspace, "successor") as successor:
             successor.wait_at_gate()
             assert zombie.end() == 1
             assert "was started again elsewhere: this one stops" in zombie.errors()
             assert successor.end() == 0, successor.errors()
 
-    place.produce(words, (None, "we", 1_000), (None, "all", 1_000))
-    with machine(place, "third") as third:
+    workspace.produce(words, (None, "we", 1_000), (None, "all", 1_000))
+    with machine(workspace, "third") as third:
         assert third.end() == 0, third.errors()
     expected = {"w": 16 + 5, "a": 6}
-    wait_for(lambda: {first: total for first, total, _ in place.read(sums, serdes.Long)} == expected, "the sums", 20)
+    wait_for(
+        lambda: {first: total for first, total, _ in workspace.read(sums, serdes.Long)} == expected, "the sums", 20
+    )

@@ -24,7 +24,7 @@ def word_count() -> Topology:
 
 
 @dataclass
-class Place:
+class Workspace:
     """A folder with topics and state."""
 
     folder: Path

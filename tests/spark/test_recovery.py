@@ -11,7 +11,7 @@ import pytest
 
 from headrace import JoinWindows, StreamsBuilder, Topology, serdes
 from headrace.engine.crash import POINTS
-from tests.spark.applications import Place, wait_for
+from tests.spark.applications import Workspace, wait_for
 from tools.chaos import IN_WORKERS, Round, end_with_rest
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
@@ -37,13 +37,13 @@ def test_workers_that_die_are_replaced_and_lose_and_double_nothing(tmp_path: Pat
 CLUSTER = """
 import sys
 from headrace import StreamThreadExceptionResponse
-from tests.spark.applications import Place
+from tests.spark.applications import Workspace
 from tests.spark.test_recovery import counting_and_joining
 from pathlib import Path
 
 if __name__ == "__main__":
-    place = Place(Path(sys.argv[1]), {"master": "local-cluster[2,1,1024]", "max_records_per_batch": 100})
-    app = place.streams(counting_and_joining())
+    workspace = Workspace(Path(sys.argv[1]), {"master": "local-cluster[2,1,1024]", "max_records_per_batch": 100})
+    app = workspace.streams(counting_and_joining())
     app.set_uncaught_exception_handler(lambda error: StreamThreadExceptionResponse.REPLACE_THREAD)
     app.run(until_caught_up=True)
 """
@@ -83,23 +83,23 @@ def executors(group: int) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds the executor in /proc")
 def test_counts_and_a_join_go_on_when_an_executor_is_killed(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.create("lines", "counts", "left", "right", "pairs", partitions=2)
-    place.produce("lines", *((f"k{number}", f"w{number % 7} all", number) for number in range(1000)))
-    place.produce("left", *((f"k{number % 10}", f"l{number}", number * 10) for number in range(100)))
-    place.produce("right", *((f"k{number % 10}", f"r{number}", number * 10 + 1) for number in range(100)))
+    workspace = Workspace(tmp_path)
+    workspace.create("lines", "counts", "left", "right", "pairs", partitions=2)
+    workspace.produce("lines", *((f"k{number}", f"w{number % 7} all", number) for number in range(1000)))
+    workspace.produce("left", *((f"k{number % 10}", f"l{number}", number * 10) for number in range(100)))
+    workspace.produce("right", *((f"k{number % 10}", f"r{number}", number * 10 + 1) for number in range(100)))
 
     process = start(tmp_path)
     try:
-        wait_for(lambda: bool(place.read("counts", serdes.Long)), "the first output")
+        wait_for(lambda: bool(workspace.read("counts", serdes.Long)), "the first output")
         os.kill(executors(process.pid)[0], signal.SIGKILL)
         assert process.wait(300) == 0
     finally:
         end_with_rest(process)
 
     by_word: dict[str, list[int]] = {}
-    for word, count, _ in place.read("counts", serdes.Long):
+    for word, count, _ in workspace.read("counts", serdes.Long):
         by_word.setdefault(word, []).append(count)
     assert by_word["all"] == list(range(1, 1001))
     assert all(counts == list(range(1, len(counts) + 1)) for counts in by_word.values())
-    assert sorted(value for _, value, _ in place.read("pairs")) == sorted(f"l{n}+r{n}" for n in range(100))
+    assert sorted(value for _, value, _ in workspace.read("pairs")) == sorted(f"l{n}+r{n}" for n in range(100))

@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from headrace import Streams, StreamsBuilder, StreamsConfig, serdes
 from headrace.dev.kafka_broker import DevBroker
 from tests.kafka.naming import unique
-from tests.spark.applications import Place, wait_for
+from tests.spark.applications import Workspace, wait_for
 
 
-class OnKafka(Place):
+class OnKafka(Workspace):
     """Counts the words of lines, unless told otherwise."""
 
     def __init__(self, folder: Path, kafka: DevBroker) -> None:
