@@ -67,7 +67,7 @@ class RecordColumns(Sequence[RecordToWrite]):
         return zip(self.keys, self.values, self.timestamps, self.headers)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the record at an index, or the list of those in a slice."""
+        """Return the record at an index, or a list of the records in a slice."""
         found = self.keys[index], self.values[index], self.timestamps[index], self.headers[index]
         return list(zip(*found)) if isinstance(index, slice) else found
 

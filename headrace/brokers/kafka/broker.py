@@ -268,6 +268,6 @@ class KafkaBroker:
 
     def _choose(self, topic: Topic, keys: list[bytes | None]) -> list[int]:
         if topic.partitions > 1 and None in keys and topic.id not in self._turns:
-            # Go on where other processes ended: a process that produces little would always begin with partition 0.
+            # Continue where others stopped. Otherwise a process that produces little would always begin with 0.
             self._turns[topic.id] = count(sum(topics.end_offsets(self._admin(), topic).values()))
         return choose_partitions(keys, topic.partitions, self._turns.get(topic.id, count()))
