@@ -133,7 +133,7 @@ class JoinSide:
             least_unmatched[0] = MAX_TIME
             open_sides: set[int] = set()
             for timestamp, side, key, values, place in unmatched.walk():
-                # As in Kafka Streams, this ends as the time of the last entry looked at, not of the first that stays.
+                # As in Kafka Streams, this ends as the time of the last entry checked, not of the first that stays.
                 least_unmatched[0] = timestamp
                 if len(open_sides) == 2:
                     break

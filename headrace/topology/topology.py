@@ -284,7 +284,7 @@ class Topology:
                 )
             if isinstance(above, SinkNode):
                 raise TopologyError(
-                    f"{what} '{node.name}': sink '{parent}' cannot be a parent, nothing comes after a sink. "
+                    f"{what} '{node.name}': sink '{parent}' cannot be a parent, because nothing comes after a sink. "
                     f"Name the step before the sink, or read its topic with a source"
                 )
         self.nodes[node.name] = node
