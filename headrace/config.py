@@ -253,7 +253,7 @@ def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> 
 
 
 def _explain(problem: Any) -> str:
-    """Return the message for a wrong setting: what is allowed, and what was given."""
+    """Return the message for a wrong setting, with the allowed and the given value."""
     name = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "missing":
         return f"setting '{name}': must be given, as {name}=… or as HEADRACE_{name.upper()} in the environment"

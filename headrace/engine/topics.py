@@ -28,7 +28,9 @@ def create_topics(topology: Topology, config: StreamsConfig, broker: EngineBroke
     for node in _patterns(topology):
         if not any(map(node.reads, known)):
             assert node.pattern is not None
-            raise NoTopicYetError(f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'")
+            raise NoTopicYetError(
+                f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'. Create one that does"
+            )
     return known
 
 

@@ -134,7 +134,7 @@ class SlidingAggregate:
         return fold
 
     def _bind_take(self, context: StepContext, fold: Fold, put: Put) -> Take:
-        """Return the function that folds a record into its windows, newest first, and makes what it calls for."""
+        """Return the function that folds a record into its windows, newest first, and makes the new ones."""
         store, difference = context.store(self.store), self.windows.difference
         is_exact, make_left = store.value_is_exact, self._bind_make_left(context, fold, put)
 

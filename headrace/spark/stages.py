@@ -37,7 +37,7 @@ from headrace.task.garbage_collection import collect_when_asked, collection_paus
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_CUT_OFF = "a part of a batch did not arrive, so its task writes nothing"
+_CUT_OFF = "a part of a batch did not arrive, so its task writes nothing. The next run tries the batch again"
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class VersionedStore(Generic[K, V]):
         self._puts = []
 
     def take_puts(self) -> Iterator[tuple[bytes, bytes | None, int]]:
-        """Walk (key, value, timestamp) of the puts since the last call, in order, including those that were too old."""
+        """Walk (key, value, timestamp) of the puts since the last call, in order, including puts that were too old."""
         taken, self._puts = self._puts or (), []
         for raw, value, timestamp in taken:
             yield raw, None if value is None else self._encode(value), timestamp

@@ -274,7 +274,7 @@ class TopologyTestDriver:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StreamsError("the driver is closed")
+            raise StreamsError("the driver is closed. Make a new TopologyTestDriver")
 
 
 def _config(config: StreamsConfig | dict[str, Any] | None) -> StreamsConfig:

@@ -139,7 +139,7 @@ class BatchPlanner:
         (where, planned), self._planned_ahead = self._planned_ahead, None
         try:
             ends = planned.result()
-        except HeadraceError:  # what was wrong may be over by now
+        except HeadraceError:  # the problem may be over by now
             return None
         return ends if where == begin and ends == self._last else None  # otherwise more records may be there by now
 

@@ -63,7 +63,7 @@ class KafkaBroker:
     def create_topic(
         self, name: str, partitions: int = 1, *, compact: bool = False, retention_ms: int | None = None
     ) -> TopicInfo:
-        """Create a topic. Raise a TopicError if it exists already.
+        """Create a topic. Raise a TopicError if it already exists.
 
         The cluster decides how many replicas it has and, without `retention_ms`, how long it keeps records.
         """
@@ -255,7 +255,7 @@ class KafkaBroker:
     def _admin(self) -> Admin:
         """Return this process's client. Open it at the first call."""
         if self.closed:
-            raise TopicError(f"the broker at {self.address} was closed")
+            raise TopicError(f"the broker at {self.address} was closed. Call connect() again")
         if os.getpid() != self._process:
             raise TopicError(f"the broker at {self.address} was opened by another process. Call connect() in this one.")
         with self._lock:

@@ -38,7 +38,10 @@ def readable(error: BaseException) -> BaseException:
         return StreamsError(message)
     # Only after our own errors, because these may mention a connection to a broker.
     if "Python worker exited unexpectedly" in text or "Connection reset" in text:
-        return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
+        return StreamsError(
+            "a Python worker died (killed, or out of memory?): the batch was not committed. The next run tries it "
+            "again. If memory is short, set a smaller max_records_per_batch"
+        )
     if said:
         return StreamsError(f"{name}: {message}")
     told = [
