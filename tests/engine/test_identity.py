@@ -1,4 +1,4 @@
-"""What an application finds again after a restart, and what it refuses."""
+"""After a restart an application finds its state again, or refuses a topology that does not fit it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Wrong arguments of every call that builds: a TopologyError at once, which names the call and what it got."""
+"""Wrong arguments of every call that builds: a TopologyError at once, which names the call and the argument."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Topologies that cannot be built: the error names the step and the way out."""
+"""Topologies that cannot be built: the error names the step and says what to do."""
 
 import re
 from collections.abc import Callable
