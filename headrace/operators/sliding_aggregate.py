@@ -1,9 +1,9 @@
 """count, reduce and aggregate over sliding windows.
 
-As in Kafka Streams, a window exists only where it differs from the others: each record at t makes its *left window*
-[t - difference, t], which ends at the record, and, once a later record is within `difference`, its *right window*
-[t + 1, t + 1 + difference], which starts just after it. A record is folded into all windows that contain it; then
-the windows that it calls for are made:
+As in Kafka Streams, a window exists only if its records differ from those of the others. Each record at t makes its
+*left window* [t - difference, t], which ends at the record. Once a later record is within `difference`, it also makes
+its *right window* [t + 1, t + 1 + difference], which starts just after the record. A record is folded into all windows
+that contain it. Then it makes the windows that are missing:
 
 - the right window of the record before it, whose first record it is;
 - its own left window, which begins with what the window before it holds;

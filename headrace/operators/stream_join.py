@@ -123,7 +123,7 @@ class JoinSide:
         stream_time: list[int],
         least_unmatched: list[int],
     ) -> Callable[[], None]:
-        """Return the function that puts out the records whose window has closed without a match."""
+        """Return the function that emits the records whose window has closed without a match."""
         fail, joiner, windows = context.fail, self.joiner, self.windows
         _, after = self._reach()
 
