@@ -86,14 +86,14 @@ FUNCTIONS: dict[str, tuple[str, Call]] = {
 }
 
 JOINS: dict[str, tuple[str, Call]] = {
-    "joiner": ("join: expected a joiner", lambda b: records(b).join(b.stream("x"), 5, window=WINDOW)),
-    "left joiner": ("left_join: expected a joiner", lambda b: records(b).left_join(rows(b), 5)),
-    "outer joiner": ("outer_join: expected a joiner", lambda b: records(b).outer_join(b.stream("x"), 5, window=WINDOW)),
+    "joiner": ("join: expected joiner", lambda b: records(b).join(b.stream("x"), 5, window=WINDOW)),
+    "left joiner": ("left_join: expected joiner", lambda b: records(b).left_join(rows(b), 5)),
+    "outer joiner": ("outer_join: expected joiner", lambda b: records(b).outer_join(b.stream("x"), 5, window=WINDOW)),
     "window": ("join of two streams needs window", lambda b: records(b).join(b.stream("x"), both, window=5)),
     "other": ("join: expected a KStream, KTable or GlobalKTable", lambda b: records(b).join(5, both)),
     "grouped": ("expected a KStream, KTable or GlobalKTable", lambda b: records(b).join(grouped_rows(b), both)),
     "lookup": ("expected key= to be a function", lambda b: records(b).join(b.global_table("x"), both, key=5)),
-    "table joiner": ("join: expected a joiner", lambda b: rows(b).join(b.table("x"), 5)),
+    "table joiner": ("join: expected joiner", lambda b: rows(b).join(b.table("x"), 5)),
     "table other": ("join of a table: expected a KTable", lambda b: rows(b).join(5, both)),
     "table stream": ("left_join of a table: expected a KTable", lambda b: rows(b).left_join(records(b), both)),
     "foreign key": ("expected foreign_key to be a function", lambda b: rows(b).join(b.table("x"), both, foreign_key=5)),
