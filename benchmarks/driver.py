@@ -2,9 +2,9 @@
 
     python -m benchmarks.driver [--records N]
 
-The last column is the rate of the last tenth of the records over that of the second tenth. It shows whether a record
-costs as much at the end as at the beginning. If Java and Maven are installed, Kafka Streams' own TopologyTestDriver
-then processes tumbling count + suppress.
+The last column is the rate of the last tenth of the records divided by that of the second tenth. It shows whether a
+record costs as much at the end as at the beginning. If Java and Maven are installed, Kafka Streams' own
+TopologyTestDriver then processes tumbling count + suppress.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JAVA_PROGRAM = Path(__file__).parent / "java" / "DriverBenchmark.java"
 
 
 def run(build: Build, topics: list[str], number: int, keys: int) -> tuple[float, float]:
-    """Return records/s, and the rate of the last tenth over that of the second."""
+    """Return records/s, and the rate of the last tenth divided by that of the second."""
     rng = random.Random(7)
     config = StreamsConfig(application_id="bench", statestore_cache_max_bytes=0)
     marks = {number // 10: 0.0, number // 5: 0.0, number * 9 // 10: 0.0}

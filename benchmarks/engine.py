@@ -1,13 +1,13 @@
-"""Records per second through the engine on Spark, against the script one would write instead of it.
+"""Records per second through the engine on Spark, compared with a script that does the same work.
 
     python -m benchmarks.engine [--records N] [--partitions N] [--rounds N] [W1 W2 ...]
     python -m benchmarks.engine --overhead        a batch of 100 records with one stateful stage, and with no stage
-    python -m benchmarks.engine --state           what Spark holds after 100 batches, and what a small batch costs
-    python -m benchmarks.engine --start           a process from its start to its end, with Spark's classes in a file
+    python -m benchmarks.engine --state           Spark's state after 100 batches, and the time of a small batch
+    python -m benchmarks.engine --start           a process, with and without Spark's classes in a file
 
 The script is one Python process that reads the same records from the same log, works on a dict and writes the same
-output, without an engine and without a guarantee. The engine is warm, exactly once, and what it puts out is written:
-the time runs from the moment the records are there to the moment the last batch is committed.
+output, without an engine and without a guarantee. The engine is warm, runs exactly once and writes its outputs. The
+time runs from the moment the records are there to the moment the last batch is committed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def wait_until_caught_up(app: Streams) -> None:
 
 @contextmanager
 def application(topology: Topology, folder: Path, prepare: Callable[[Broker], None], partitions: int, **settings: Any):  # type: ignore[no-untyped-def]
-    """Start an application over an empty log; give it and its broker."""
+    """Start an application over an empty log. Yield the application and its broker."""
     address = f"local:{folder}/topics.db"
     config = StreamsConfig(
         **{"application_id": "bench", "bootstrap_servers": address, "state_dir": str(folder / "state"), **settings}
@@ -65,7 +65,7 @@ def application(topology: Topology, folder: Path, prepare: Callable[[Broker], No
 
 
 def engine_seconds(work: Workload, records: list[Produced], partitions: int, folder: Path) -> tuple[float, float, Any]:
-    """Return how long the records took, the time to the first output, and the metrics."""
+    """Return the time for all records, the time to the first output, and the metrics."""
     warm_up = [(key, value, START - 20_000_000 + number) for number, (key, value, _) in enumerate(records[:WARM_UP])]
     started = time.perf_counter()
     with application(work.build(), folder, work.prepare, partitions) as (app, broker):
@@ -87,7 +87,7 @@ def engine_seconds(work: Workload, records: list[Produced], partitions: int, fol
 
 
 def check_windows(records: list[Produced], broker: Broker, metrics: Any) -> None:
-    """See that every window counts all of its records."""
+    """Check that every window counts all of its records."""
     import msgspec
 
     expected: dict[tuple[bytes, int], int] = {}
@@ -120,7 +120,7 @@ def script_seconds(work: Workload, records: list[Produced], partitions: int, fol
 
 
 def compare(work: Workload, count: int, partitions: int, rounds: int) -> None:
-    """Print what both reach, best of the rounds."""
+    """Print the rates of both, best of the rounds."""
     records = make_records(count, work.keys)
     engine, script, firsts = [], [], []
     metrics: Any = {}
@@ -174,7 +174,7 @@ def _small_batches(topology: Topology, batches: int) -> float:
 
 
 def _bare_batches(batches: int) -> float:
-    """Measure the reader and an empty `foreachBatch`, which is what Spark itself needs."""
+    """Measure the source and an empty `foreachBatch`: the time that Spark itself needs."""
     from headrace.brokers.connecting import shared_broker
     from headrace.engine.batches import ReadPlan
     from headrace.spark.runtime.session import spark_session
@@ -224,7 +224,7 @@ def _bare_batches(batches: int) -> float:
 
 
 def state(keys: int = 1_000_000, batches: int = 100, touched: int = 1_000) -> None:
-    """Fill a store, then touch a few keys per batch; print what Spark holds, and what such a batch costs."""
+    """Fill a store, then touch a few keys per batch. Print the size of Spark's state, and the time of such a batch."""
     medians = {}
     for size in (keys // 100, keys):
         folder = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
@@ -259,8 +259,9 @@ def state(keys: int = 1_000_000, batches: int = 100, touched: int = 1_000) -> No
 
 
 def start(rounds: int = 3) -> None:
-    """Print how long a demo takes with the file of `headrace dev classes`, and without, in turn."""
-    seconds: dict[str, list[float]] = {"-Dwith=file": [], "-Dwithout=Archive": []}  # who names an archive gets no other
+    """Print how long a demo takes with the file of `headrace dev classes` and without it, in turn."""
+    # Headrace does not use its file if an option contains "Archive".
+    seconds: dict[str, list[float]] = {"-Dwith=file": [], "-Dwithout=Archive": []}
     with tempfile.TemporaryDirectory() as folder:
         for options in [*seconds] * rounds:
             began = time.perf_counter()
@@ -278,7 +279,7 @@ def start(rounds: int = 3) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", nargs="*", default=list(WORKLOADS), help="W1 to W5; all when none is named")
+    parser.add_argument("work", nargs="*", default=list(WORKLOADS), help="W1 to W5; all if none is named")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)

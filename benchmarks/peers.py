@@ -1,12 +1,12 @@
-"""Headrace and its peers, side by side: the same work on the same broker with the same records, one after the other.
+"""Headrace and its peers: the same work on the same broker with the same records, one after the other.
 
     python -m benchmarks.peers [--records N] [--peer NAME ...] [--work W1 ...] [--latency] [--folder DIR]
 
-Each peer runs in processes and a virtual environment of its own, made the first time. It is warm when the records come,
-which are all there at one moment: they are written in a transaction. The time runs from its commit until the last
-result can be read by those who read what is committed. Every result is compared with what it should be. What was
-measured is in DIR/results.json, whatever happens; `--resume` measures what is missing there. `--latency` measures how
-long a record takes at 200 records/s through W2, and nothing else when there is no `--work`.
+Each peer runs in its own processes and its own virtual environment, which the first run makes. It is warm when the
+records arrive, all at one moment, because they are written in a transaction. The time runs from the commit of this
+transaction until a reader of committed records can read the last result. Every result is compared with the correct
+one. DIR/results.json has all results so far, even after a failure; `--resume` measures the missing ones. `--latency`
+measures how long a record takes through W2 at 200 records/s. Without `--work` it measures nothing else.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from headrace.brokers.engine import EngineBroker
 from headrace.dev.kafka_broker import DevBroker, free_port
 
 LATENCY = "latency"
-# A peer of two processes is one group from the start; Kafka's own default waits for three seconds.
+# A peer with two processes should be one group from the start. Kafka's own default waits for three seconds.
 BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "1000"}
 
 
 def to_measure(peers: Sequence[str], works: Sequence[str], latency: bool) -> Iterator[tuple[str, Peer]]:
-    """Walk what there is to do, work by work, so that peers that are compared run soon after each other."""
+    """Walk the peers and their work, work by work, so that peers that are compared run soon after each other."""
     for work in works:
         yield from ((work, PEERS[name]) for name in peers if PEERS[name].does(WORK[work]))
     if latency:
@@ -56,7 +56,7 @@ def to_measure(peers: Sequence[str], works: Sequence[str], latency: bool) -> Ite
 
 
 def measure(bench: Bench, peer: Peer, work: Work, records: Sequence[Produced], latency: bool) -> Outcome:
-    """Return an outcome, or why there is none."""
+    """Return an outcome, which may say why there is no result."""
     name = LATENCY if latency else work.name
     if work.base in peer.lacks:
         return Outcome(peer.name, name, failed=peer.lacks[work.base])
@@ -69,7 +69,7 @@ def measure(bench: Bench, peer: Peer, work: Work, records: Sequence[Produced], l
 
 
 def load(file: Path) -> dict[tuple[str, str], Outcome]:
-    """Return what was measured before."""
+    """Return the outcomes of earlier runs."""
     if not file.exists():
         return {}
     known = [Outcome(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
@@ -77,21 +77,21 @@ def load(file: Path) -> dict[tuple[str, str], Outcome]:
 
 
 def save(file: Path, outcomes: dict[tuple[str, str], Outcome]) -> None:
-    """Write what was measured."""
+    """Write the outcomes."""
     file.write_text(json.dumps([dataclasses.asdict(one) for one in outcomes.values()], indent=1), encoding="utf-8")
 
 
 def run(given: argparse.Namespace, folder: Path) -> None:
-    """Measure all that is asked for, and print the tables."""
+    """Measure everything that is asked for, and print the tables."""
     file = folder / "results.json"
     outcomes = load(file) if given.resume else {}
     made: tuple[int, list[Produced]] = (0, [])
-    shutil.rmtree(folder / "broker", ignore_errors=True)  # of a run that was killed
+    shutil.rmtree(folder / "broker", ignore_errors=True)  # left by a run that was killed
     with DevBroker(folder / "broker", free_port(), settings=BROKER_SETTINGS) as kafka:
         with connect(kafka.address) as broker:
             make_users(broker, USERS)
             make_users(broker, USERS_BY_PARTITION, PARTITIONS)
-            # The first group and the first transaction of a broker wait for topics that it makes for them.
+            # The first group and the first transaction of a broker wait until it has made topics for them.
             cast(EngineBroker, broker).begin_run("first", "")
         bench = Bench(Topics(kafka.address), folder / "peers", given.limit)
         for name, peer in to_measure(given.peer, given.work, given.latency):
@@ -101,7 +101,7 @@ def run(given: argparse.Namespace, folder: Path) -> None:
             keys = WORKLOADS[work.base].keys
             if made[0] != keys:
                 made = keys, make_records(given.records, keys)
-            kafka.start()  # does nothing, unless something has ended it
+            kafka.start()  # does nothing if the broker is still running
             outcome = measure(bench, peer, work, made[1], name == LATENCY)
             outcomes[peer.name, name] = outcome
             save(file, outcomes)
@@ -121,7 +121,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.work is None:
         given.work = [] if given.latency else list(WORK)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the peers and the broker are ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the peers and the broker end, too
     folder = (given.folder or Path(tempfile.mkdtemp(prefix="headrace-peers-"))).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,12 +1,11 @@
 """Records per second through a `Task` that processes one batch and commits it, as in the engine.
 
-    python -m benchmarks.task [--records N]       against what each should reach, and against a bare loop
-    python -m benchmarks.task --growth            how the rate changes when a batch has four times as many records
+    python -m benchmarks.task [--records N]       rates, compared with their aims and with a bare loop
+    python -m benchmarks.task --growth            how the rate changes if a batch has four times as many records
     python -m benchmarks.task --profile NAME      where the time goes
 
-The rates are compared with those of a bare loop in the same process, which deserializes and serializes the same
-records: the ratio shows the cost of all the rest. Time is the CPU time of this process, so that a busy machine counts
-less.
+A bare loop in the same process deserializes and serializes the same records. The ratio to its rate shows the cost of
+everything else. Time is the CPU time of this process, so that other programs on the machine matter less.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def bare_loop(records: dict[str, list[RawRecord]]) -> float:
 def run(build: Build, records: dict[str, list[RawRecord]], cache_bytes: int = 0) -> float:
     """Return the records/s of one batch, its commit included.
 
-    As in the engine, the batch before leaves a few outputs behind: they keep its memory for this one.
+    As in the engine, a few outputs of the batch before are kept, so that this batch can use its memory.
     """
     config = StreamsConfig(application_id="bench", statestore_cache_max_bytes=cache_bytes)
     made = topology(build)

@@ -1,4 +1,4 @@
-"""The topologies of the benchmarks. Each reads `left` (joins also `right`) and writes `out`."""
+"""The topologies of the benchmarks. Each reads `left` (joins also read `right`) and writes `out`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What one worker takes for a record on Kafka: reading, processing and writing in one process, without Spark.
+"""The time of one worker per record on Kafka: reading, processing and writing in one process, without Spark.
 
     python -m benchmarks.worker [--records N] [--rounds N] [--pages N N ...] [W1 W2 ...]
 
-It runs the tasks of one partition, as a worker of Spark's does, in batches over the same records, with pages of the
-sizes that are given in turn: the ratio is what the size of a page does. Times are those of the thread that works, in
-microseconds a record, the least of all rounds, since everything else on the machine only adds to them. This is also
-the program to look at with a profiler.
+It runs the tasks of one partition, as a worker of Spark does, in batches over the same records. It tries the given
+sizes of pages in turn; the ratio shows the effect of the size. Times are the CPU time of the working thread in
+microseconds per record, the least of all rounds, because other programs on the machine only add to them. Use this
+program with a profiler, too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Partition:
         self._batch = 0
 
     def run(self) -> float:
-        """Run a batch of all records; return how many microseconds of this thread each took."""
+        """Run a batch of all records. Return how many microseconds of this thread each record took."""
         begin, end = (ask(self._source)[0] for ask in (self._broker.first_offsets, self._broker.end_offsets))
         wanted = [TopicRange(self._source, 0, begin, end, 0)]
         if not self._batch:
@@ -85,7 +85,7 @@ class Partition:
 
 
 def measure(work: Workload, address: str, records: int, rounds: int, pages: Sequence[int]) -> dict[int, float]:
-    """Return what a record takes by the size of the pages."""
+    """Return the time per record for each size of pages."""
     source = f"{work.name.lower()}-in"
     with connect(address) as broker:
         for topic in (source, SINK):

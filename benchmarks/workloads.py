@@ -1,4 +1,4 @@
-"""The work W1 to W5, each as a topology and as the script one would write instead of it."""
+"""The work W1 to W5, each as a topology and as a script that does the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Produced = tuple[bytes | None, bytes, int]
 START = 1_700_000_000_000
 WINDOW, GRACE = 10_000, 2_000
 CHUNK = 500_000
-"""How many records the script works on before it writes: as many as a batch of the engine."""
+"""How many records the script processes before it writes: as many as a batch of the engine."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -24,15 +24,15 @@ _decode = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True)
 class Workload:
-    """Something to measure."""
+    """One of W1 to W5: a topology, and a script that does the same."""
 
     name: str
     title: str
     build: Callable[..., Topology]
-    """Takes the names of the topics it reads and writes: "in" and "out" if none are given."""
+    """Takes the names of the topics to read and to write; the defaults are "in" and "out"."""
     script: Callable[[Iterator[TopicRecord], Write], None]
     goal: float
-    """The part of the script's rate that the engine is to reach."""
+    """The share of the script's rate that the engine should reach."""
     keys: int = 5_000
     prepare: Callable[[Broker], None] = lambda broker: None
 

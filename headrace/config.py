@@ -56,7 +56,7 @@ _JAVA_HANDLERS: dict[str, Any] = {
 class StreamsConfig(BaseSettings):
     """The settings of an application. A setting that is not given comes from `HEADRACE_*` in the environment.
 
-    What is in neither place has its default. Serdes, handlers and timestamp extractors can also be given by name, as
+    A setting in neither place has its default. Serdes, handlers and timestamp extractors can also be given by name, as
     in the environment. `spark` and `kafka` combine both places: for a name in both, the value given here counts.
 
     >>> StreamsConfig(application_id="word-count").processing_guarantee
@@ -136,7 +136,7 @@ class StreamsConfig(BaseSettings):
         return serde.for_keys() if role == "key" else serde
 
     def store_serde(self, serde: Serde[Any] | None, role: str) -> Serde[Any]:
-        """Return the serde of a store: the topic that it is told is the store's changelog, as in Kafka Streams."""
+        """Return the serde of a store. It gets the store's changelog as its topic, as in Kafka Streams."""
         return RenamedTopic(self.serde(serde, role), topic_prefix(self.application_id), CHANGELOG_SUFFIX)
 
     @field_validator("application_id")
@@ -253,7 +253,7 @@ def _function(value: Any, known: Mapping[str, Any], java: Mapping[str, Any]) -> 
 
 
 def _explain(problem: Any) -> str:
-    """Return the message for a wrong setting: what is allowed, and what was given."""
+    """Return the message for a wrong setting, with the allowed and the given value."""
     name = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "missing":
         return f"setting '{name}': must be given, as {name}=… or as HEADRACE_{name.upper()} in the environment"

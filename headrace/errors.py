@@ -1,4 +1,4 @@
-"""Every error Headrace raises.
+"""Every error that Headrace raises.
 
 HeadraceError
 ├── ConfigError              a setting has a value that is not allowed

@@ -50,7 +50,7 @@ def _restored(data: bytes) -> ForeignSettings:
 
 @cache
 def _unpickled(data: bytes) -> dict[str, Any]:
-    """Unpickle settings once: a function that is made anew would be taken for a different function."""
+    """Unpickle settings only once, because a function that is unpickled again is a different object."""
     found: dict[str, Any] = pickle.loads(data)
     return found
 

@@ -68,7 +68,7 @@ class ErrorContext:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """Write the source record to a topic of its own, with the error in its headers, and go on.
+    """Write the source record to a topic of its own, with the error in its headers, and continue.
 
     >>> builder = StreamsBuilder()
     >>> builder.stream("in").map_values(int).to("out")

@@ -101,7 +101,7 @@ NO_EFFECT_PREFIXES = {
 
 
 def settings_of(properties: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    """Return properties as settings; those without a meaning here are logged and left out."""
+    """Return properties as settings. Log and leave out properties without a meaning here."""
     names = {field.replace("_", "."): field for field in fields if field not in ("kafka", "spark")} | OLDER_NAMES
     settings: dict[str, Any] = {}
     kafka: dict[str, Any] = {}
@@ -127,7 +127,7 @@ def settings_of(properties: Mapping[str, Any], fields: Iterable[str]) -> dict[st
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """Return the message for an unknown setting: the closest name there is, or all of them."""
+    """Return the message for an unknown setting, with the closest known name, or with all of them."""
     close = get_close_matches(name, known, n=1, cutoff=0.7)
     hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(sorted(known))}"
     if not close and "." in name:

@@ -1,11 +1,11 @@
-"""Records as bytes: the shapes in which they are read, put out and written, and the reason for each.
+"""Records as bytes: the shapes in which they are read, output and written, and the reason for each.
 
 Values travel through a topology as a `Record`; topics are read and written by users as `TopicRecord` and `Produced`
 (`headrace.brokers`). Inside the engine a record is bytes, in one of these shapes:
 
 - `RawRecord`: read from a topic or sent by another task. A plain tuple: a named one takes 0.1 µs longer to make.
-- `RawOutput`: put out by a step. `Outputs` keeps no such tuple, only its fields, one after the other in one list.
-- `OutputColumns`: put out by a task to one topic, by columns. No record needs a tuple of its own then, and partitions
+- `RawOutput`: an output of a step. `Outputs` keeps no such tuple, only its fields, one after the other in one list.
+- `OutputColumns`: the outputs of a task to one topic, by columns. So no record needs its own tuple, and partitions
   are chosen and causes looked up for a whole column at once.
 - `RecordColumns`: on its way to a topic partition, by columns, as the brokers' clients take them.
 - `RecordToWrite`: one record of `RecordColumns`, for code that looks at records one by one.
@@ -25,7 +25,7 @@ RawRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers | Non
 """A record that was read: (offset, timestamp, key, value, headers, sequence)."""
 
 RawOutput: TypeAlias = tuple[str, int | None, bytes | None, bytes | None, int, Headers, int]
-"""A record that a step puts out: (topic, partition, key, value, timestamp, headers, ordinal of the cause).
+"""An output of a step: (topic, partition, key, value, timestamp, headers, ordinal of the record that caused it).
 
 The partition is None where the key decides.
 """
@@ -67,13 +67,13 @@ class RecordColumns(Sequence[RecordToWrite]):
         return zip(self.keys, self.values, self.timestamps, self.headers)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the record at an index, or the list of those in a slice."""
+        """Return the record at an index, or a list of the records in a slice."""
         found = self.keys[index], self.values[index], self.timestamps[index], self.headers[index]
         return list(zip(*found)) if isinstance(index, slice) else found
 
 
 class OutputColumns(NamedTuple):
-    """The records that a task has put out to one topic, by columns."""
+    """The outputs of a task to one topic, by columns."""
 
     partitions: Sequence[int | None]
     """None where the key decides."""

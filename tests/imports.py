@@ -1,4 +1,4 @@
-"""The imports of the project, as its source says: lazy ones and those for types, too."""
+"""The imports of the project, read from its source, including lazy imports and imports for types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: which are allowed, where they come from, and what the refusal of the others says."""
+"""Settings: which values are allowed, where they come from, and what the errors for other values say."""
 
 import pickle
 from collections.abc import Callable

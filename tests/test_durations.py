@@ -1,4 +1,4 @@
-"""Durations: a timedelta, or whole milliseconds. The calls that take them have refusals of their own."""
+"""Durations: a timedelta, or whole milliseconds. The calls that take them have their own tests of wrong durations."""
 
 from datetime import timedelta
 from typing import Any

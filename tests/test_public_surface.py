@@ -1,4 +1,4 @@
-"""The names that users write: each is where the documentation says, and nothing else is offered."""
+"""The names that users write: each is where the documentation says, and nothing else is exported."""
 
 import ast
 import inspect

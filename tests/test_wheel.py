@@ -1,4 +1,4 @@
-"""The wheel holds all that a user needs: it runs in an empty environment, in an empty folder, without the checkout."""
+"""The wheel has everything that a user needs: it runs in an empty environment and folder, without the checkout."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ VERSIONS = {
     "bytewax": ("bytewax==0.21.1", "confluent-kafka==2.16.0", "orjson==3.13.0"),
     "pyspark": ("pyspark==4.2.0", "pandas==2.3.3", "pyarrow==22.0.0", "protobuf==6.33.5"),
 }
-"""What goes into the virtual environment of each peer."""
+"""The packages in the virtual environment of each peer."""
 
 Commands = tuple[list[list[str]], dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Work:
-    """One of W1 to W5, with the caches of those that have some, or without."""
+    """One of W1 to W5, with caches or without, for peers that have some."""
 
     name: str
     base: str
@@ -59,7 +59,7 @@ WORK = {
 
 @dataclass(frozen=True)
 class Peer:
-    """A way to do the work."""
+    """A library, with settings, that does the work."""
 
     name: str
     title: str
@@ -67,18 +67,18 @@ class Peer:
     settings: dict[str, Any] = field(default_factory=dict)
     processes: int = 1
     most: int = 1 << 60
-    """How many records it is given at most: those that would take hours get fewer."""
+    """The largest number of records for it. Peers that would take hours get fewer."""
     caches: bool = False
-    """Whether it has caches, so that W2 without them is something else."""
+    """Whether it has caches, so that W2 without them is another measurement."""
     every_change: bool = False
-    """Whether it puts out every change, as those with caches do without them."""
+    """Whether it outputs every change, as peers with caches do without them."""
     lacks: dict[str, str] = field(default_factory=dict)
     """The work that it cannot do, and why."""
     only: str | None = None
-    """The one work that it does in another way than the peer before it."""
+    """The only work that it does in another way than the peer before it."""
 
     def does(self, work: Work) -> bool:
-        """Tell whether a work is to be measured."""
+        """Tell whether to measure a work."""
         return self.only in (None, work.name) and (work.cache > 0 or self.caches)
 
     def commands(self, work: Work, address: str, source: str, sink: str, application: str, folder: Path) -> Commands:

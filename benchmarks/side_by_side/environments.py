@@ -1,4 +1,4 @@
-"""What peers need to run: virtual environments, the Java program, the jars of Spark's own Kafka source."""
+"""Everything that peers need: virtual environments, the Java program, the jars of Spark's own Kafka source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JAVA_PEER = ROOT / "build" / "peer"
 
 SPARK_JARS = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
-    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),  # for logins, which are not needed here
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),  # for logins: required, but not used here
     ("org.apache.kafka", "kafka-clients", "3.9.1"),
     ("org.apache.commons", "commons-pool2", "2.12.1"),
 )
@@ -32,7 +32,7 @@ _POM = (
 
 
 def virtual_environment(name: str, packages: Sequence[str]) -> Path:
-    """Return the Python of a peer's own environment; make it the first time, and when the versions change."""
+    """Return the Python of a peer's environment. Make the environment if it is missing or the versions have changed."""
     folder = ENVIRONMENTS / name
     python, made = folder / "bin" / "python", folder / "made-with.txt"
     wanted = "\n".join(packages)
@@ -58,16 +58,16 @@ def build_java() -> None:
     if compiled.exists() and all(source.stat().st_mtime <= compiled.stat().st_mtime for source in sources):
         return
     _run(_maven(), "--batch-mode", "--quiet", "process-classes", cwd=JAVA_PROJECT)
-    compiled.touch()  # Maven leaves what has not changed
+    compiled.touch()  # Maven does not touch files that have not changed
 
 
 def fetch_spark_jars() -> str:
-    """Return the jars that plain PySpark reads Kafka with, with commas between; fetch them the first time."""
+    """Return the jars with which plain PySpark reads Kafka, separated by commas. Fetch them if they are missing."""
     folder = ENVIRONMENTS / "spark-jars"
     jars = [folder / f"{name}-{version}.jar" for _, name, version in SPARK_JARS]
     if not all(jar.exists() for jar in jars):
         folder.mkdir(parents=True, exist_ok=True)
-        # Without what they depend on: Spark has all the rest.
+        # Without their dependencies, because Spark has all of them.
         dependencies = "".join(_DEPENDENCY.format(*jar) for jar in SPARK_JARS)
         (folder / "pom.xml").write_text(_POM.format(dependencies), encoding="utf-8")
         _run(_maven(), "--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=.", cwd=folder)
@@ -93,4 +93,4 @@ def _run(*command: str, cwd: Path | None = None) -> None:
     )
     if done.returncode:
         told = [line.strip() for line in done.stdout.splitlines() if "error" in line.lower()] or [done.stdout.strip()]
-        raise PeerError(f"'{Path(command[0]).name}' could not set it up: {told[0][:300]}")
+        raise PeerError(f"'{Path(command[0]).name}' could not set up the peer: {told[0][:300]}")

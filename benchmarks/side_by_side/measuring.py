@@ -1,4 +1,4 @@
-"""One peer, one work: how long the records take, the memory, whether the results are right, and the latency."""
+"""Measure one peer and one work: the time, the memory, whether the results are right, and the latency."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUIET_SECONDS, _GIVE_UP_SECONDS = 3.0, 30.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a peer's run; JSON in the file of results."""
+    """The outcome of a peer's run. It is JSON in the file of results."""
 
     peer: str
     work: str
@@ -43,7 +43,7 @@ class Outcome:
     right: int = 0
     wanted: int = 0
     lost_records: int | None = None
-    """How many records no window of W4 has counted."""
+    """How many records are in no window's count, for W4."""
     median_ms: float | None = None
     p99_ms: float | None = None
     failed: str | None = None
@@ -55,7 +55,7 @@ class Outcome:
 
 
 class Bench:
-    """The broker, the records, and a folder for what the peers keep."""
+    """The broker, and a folder for the state of the peers."""
 
     def __init__(self, topics: Topics, folder: Path, limit: float) -> None:
         self.topics = topics
@@ -66,7 +66,7 @@ class Bench:
     def measure_rate(self, peer: Peer, work: Work, records: Sequence[Produced]) -> Outcome:
         """Send the records through a warm peer."""
         warm_up = earlier(records)
-        wanted = self._results(work, warm_up, records)  # before the time runs: it takes a core for seconds
+        wanted = self._results(work, warm_up, records)  # before the time runs, because it uses a core for seconds
         with self._running(peer, work) as run:
             first_output = run.warm_up(warm_up)
             run.tap.fill(run.source, records)
@@ -87,7 +87,7 @@ class Bench:
             )
 
     def measure_latency(self, peer: Peer, work: Work, records: Sequence[Produced]) -> Outcome:
-        """Send records one by one to a warm peer, and see when the count that has each in it shows."""
+        """Send records one by one to a warm peer, and note when the count that includes each record can be read."""
         warm_up = earlier(records)
         with self._running(peer, work) as run:
             first_output = run.warm_up(warm_up)
@@ -126,7 +126,7 @@ class Bench:
 
 
 class _Run:
-    """A peer that runs, its topics, and what it has put out."""
+    """A running peer, its topics, and its output so far."""
 
     def __init__(
         self, topics: Topics, processes: Processes, tap: Tap, output: Output, work: str, source: str, sink: str
@@ -141,14 +141,14 @@ class _Run:
         self._read: Ends = (0,) * PARTITIONS
 
     def warm_up(self, records: Sequence[Produced]) -> float:
-        """Have the peer work until it is warm; return how long after its start it put something out first."""
+        """Let the peer work until it is warm. Return the time from its start to its first output."""
         first = records[:FIRST]
         self.tap.fill(self.source, first)
         self.tap.open()
         while not any(self.ends()):
             self.processes.check()
             if time.perf_counter() - self.processes.started > _START_SECONDS:
-                raise PeerError(f"nothing came out within {_START_SECONDS} s: {self.processes.last_words()}")
+                raise PeerError(f"the peer had no output within {_START_SECONDS} s: {self.processes.last_words()}")
             time.sleep(_LOOK_SECONDS)
         first_output = time.perf_counter() - self.processes.started
         self.wait(wanted_results(self._work, first), _START_SECONDS)
@@ -159,10 +159,10 @@ class _Run:
         return first_output
 
     def wait(self, wanted: Results, limit: float) -> float:
-        """Wait until all of it was put out; return when the last of it showed.
+        """Wait until the peer has output all results. Return the time at which the last one could be read.
 
-        To read the output takes time that the peer needs. So only where it ends is looked at, until that has stayed the
-        same for longer than ever before. A peer that has put out nothing yet has all the time there is.
+        Reading the output takes time that the peer needs. So look only at its end offsets, until they have not changed
+        for longer than ever before. A peer without any output yet has time until the limit.
         """
         began = grown = time.perf_counter()
         longest = 0.0
@@ -179,15 +179,15 @@ class _Run:
                 if self.output.results == wanted or gives_up:
                     return grown
             if now - began > limit:
-                raise PeerError(f"it did not come to an end within {limit:.0f} s")
+                raise PeerError(f"the peer did not finish within {limit:.0f} s")
             time.sleep(_LOOK_SECONDS)
 
     def ends(self) -> Ends:
-        """Return where the output ends."""
+        """Return the end offsets of the output."""
         return self._topics.ends(self.sink, PARTITIONS)
 
     def read(self, ends: Ends) -> None:
-        """Take what was put out up to there."""
+        """Read the output up to these offsets."""
         if ends != self._read:
             self.output.take(self._topics.records(self.sink, self._read, ends))
             self._read = ends
@@ -215,7 +215,7 @@ class _Latency:
         while self._pending > len(self._took):
             self._run.processes.check()
             if time.perf_counter() > end:
-                raise PeerError(f"{self._pending - len(self._took)} of {self._pending} records never showed")
+                raise PeerError(f"{self._pending - len(self._took)} of {self._pending} records were in no count")
             time.sleep(_LOOK_SECONDS)
         self._done.set()
         reader.join()
@@ -255,7 +255,7 @@ class _Latency:
 
 
 def earlier(records: Sequence[Produced]) -> list[Produced]:
-    """Return records to get warm with: the first ones, of hours before."""
+    """Return records to warm up with: the first ones, hours earlier."""
     return [(key, value, START - 20_000_000 + number) for number, (key, value, _) in enumerate(records[:WARM_UP])]
 
 

@@ -1,4 +1,4 @@
-"""A peer's processes: they start together, their memory is watched, and none of them stays."""
+"""A peer's processes: start them together, watch their memory, and end all of them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class PeerError(Exception):
-    """A peer cannot be set up, has failed, or does not come to an end."""
+    """A peer cannot be set up, has failed, or does not finish."""
 
 
 class Processes:
-    """Programs, and all that they start; each has a session of its own, which tells what belongs to it."""
+    """Programs, and everything that they start. Each has its own session, by which its processes are found."""
 
     def __init__(self, commands: Sequence[Sequence[str]], variables: Mapping[str, str], log: Path) -> None:
         self._log = log
@@ -52,25 +52,25 @@ class Processes:
         self._sampler.start()
 
     def check(self) -> None:
-        """Raise when one of them has ended."""
+        """Raise if one of them has ended."""
         for program in self._programs:
             if program.poll() is not None:
-                raise PeerError(f"it ended with status {program.returncode}: {self.last_words()}")
+                raise PeerError(f"the peer ended with status {program.returncode}: {self.last_words()}")
 
     def last_words(self) -> str:
-        """Return the line of the log that most likely tells what went wrong."""
+        """Return the line of the log that most likely says what went wrong."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         said = [line.strip() for line in lines if line.strip()]
         told = [line for line in said if _FAILURE.match(line)]
-        return (told[:1] or said[-1:] or ["it said nothing"])[0][:300]
+        return (told[:1] or said[-1:] or ["its log is empty"])[0][:300]
 
     @property
     def peak_bytes(self) -> int:
-        """How much memory all of them had at most, as resident sets."""
+        """The largest resident memory of all of them together."""
         return self._peak
 
     def stop(self) -> None:
-        """End them, and whatever they have started."""
+        """End them, and all processes that they have started."""
         self._sampling.set()
         for program in self._programs:
             with suppress(ProcessLookupError):
@@ -111,7 +111,7 @@ class Processes:
 def _all_processes() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except FileNotFoundError:  # not a Linux: memory is not known then
+    except FileNotFoundError:  # not Linux, so memory is not known
         return []
 
 

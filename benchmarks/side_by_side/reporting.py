@@ -1,4 +1,4 @@
-"""The tables that go into docs/benchmarks.md."""
+"""The tables for docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ YARDSTICK = "kafka-streams"
 
 
 def tables(outcomes: Iterable[Outcome]) -> str:
-    """Return what was measured as Markdown: records/s, the rest, and what went wrong."""
+    """Return the outcomes as Markdown: records/s, the other figures, and the failures."""
     found = {(outcome.peer, outcome.work): outcome for outcome in outcomes}
     peers = [name for name in PEERS if any(peer == name for peer, _ in found)]
     works = [name for name in WORK if any(work == name for _, work in found)]
@@ -40,7 +40,7 @@ def line(outcome: Outcome) -> str:
 
 
 def _measured_as(peer: str, work: str) -> str:
-    """Return the work whose figure counts: without caches, those that have none do the same as ever."""
+    """Return the work whose figure counts. A peer that has no caches does the same work without caches."""
     return WORK[work].base if PEERS[peer].every_change else work
 
 

@@ -1,4 +1,4 @@
-"""What the work has to come to, and what was put out, in a form that can be compared."""
+"""The correct results and the output of a peer, in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _decode = msgspec.json.Decoder().decode
 
 @dataclass
 class Output:
-    """What was put out so far."""
+    """The output of a peer so far."""
 
     work: str
     records: int = 0
     results: Results = field(default_factory=dict)
 
     def take(self, records: Iterable[tuple[bytes, bytes]]) -> None:
-        """Take what was put out since; a later result of a key is the one that counts."""
+        """Add new output. A later result of a key replaces an earlier one."""
         read, results = _READ[self.work], self.results
         for key, value in records:
             self.records += 1
             results[key] = read(results.get(key), value)
 
     def right(self, wanted: Results) -> int:
-        """Return how many of the keys have the result that they should have."""
+        """Return how many keys have the correct result."""
         return sum(self.results.get(key) == result for key, result in wanted.items())
 
 
 def wanted_results(work: str, records: Iterable[Produced]) -> Results:
-    """Return the result of each key."""
+    """Return the correct result of each key."""
     return _WANTED[work](records)
 
 
 def judged(work: str, wanted: Results) -> Results:
-    """Return the results that tell how exact a peer is: of W4, the windows that are not of the warm-up."""
+    """Return the results by which to judge a peer. For W4, leave out the windows of the warm-up."""
     if work != "W4":
         return wanted
     return {key: result for key, result in wanted.items() if int.from_bytes(key[-8:], "big") > START - WINDOW}
 
 
-# -- W1 and W5 put a record out for each that passes: per key, how many there were and a sum over them -----------------
+# -- W1 and W5 output each record that passes: per key, how many there were and a sum over them ------------------------
 
 
 def _worths(records: Iterable[Produced]) -> Results:
@@ -80,7 +80,7 @@ def _read_enriched(before: Any, value: bytes) -> Any:
     return number + 1, total + int(row["city"][5:]) * 1000 + row["size"]
 
 
-# -- W2 and W3 put out a count as 8 bytes ------------------------------------------------------------------------------
+# -- W2 and W3 output a count as 8 bytes -------------------------------------------------------------------------------
 
 
 def _counts(records: Iterable[Produced]) -> Results:
@@ -94,7 +94,7 @@ def _read_count(before: Any, value: bytes) -> Any:
     return int.from_bytes(value, "big")
 
 
-# -- W4 puts out [count, sum, least, greatest] for a symbol and, in 8 bytes, the start of a window ---------------------
+# -- W4 outputs [count, sum, least, greatest] for a symbol and, in 8 bytes, the start of a window ----------------------
 
 
 def _statistics(records: Iterable[Produced]) -> Results:

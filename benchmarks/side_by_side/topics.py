@@ -1,4 +1,4 @@
-"""What the benchmark does with the broker itself: fills topics, sees how far they go, and reads them."""
+"""The benchmark's own use of the broker: fill topics, find their ends, and read them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from benchmarks.workloads import Produced
 Ends = tuple[int, ...]
 
 _PAGE, _POLL, _PATIENCE = 10_000, 0.1, 60.0
-_OPEN_MS = 600_000  # how long a filling may take
+_OPEN_MS = 600_000  # how long filling a topic may take
 _runs = count(1)
 _log = logging.getLogger(__name__)
-_log.addHandler(logging.NullHandler())  # clients tell of it, too, when the broker is stopped
+_log.addHandler(logging.NullHandler())  # otherwise clients log warnings when the broker stops
 
 
 class Topics:
@@ -36,21 +36,21 @@ class Topics:
             future.result()
 
     def delete(self, prefix: str) -> None:
-        """Delete the topics whose names begin so."""
+        """Delete the topics whose names have a prefix."""
         names = [name for name in self._admin.list_topics(timeout=10).topics if name.startswith(prefix)]
         for future in self._admin.delete_topics(names).values() if names else ():
             with suppress(KafkaException):
                 future.result()
 
     def ends(self, topic: str, partitions: int) -> Ends:
-        """Return where each partition ends for those who read what is committed."""
+        """Return where the committed records of each partition end."""
         wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
         end = time.monotonic() + _PATIENCE
         while True:
             asked = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED)
             try:
                 found = {place.partition: future.result().offset for place, future in asked.items()}
-            except KafkaException:  # a new topic may not be known yet, a busy broker may be late
+            except KafkaException:  # the broker may not know a new topic yet, or be busy
                 if time.monotonic() > end:
                     raise
                 time.sleep(_POLL)
@@ -58,7 +58,7 @@ class Topics:
                 return tuple(found[partition] for partition in range(partitions))
 
     def records(self, topic: str, begins: Ends, ends: Ends) -> Iterator[tuple[bytes, bytes]]:
-        """Walk keys and values of what is committed, in the order of each partition."""
+        """Walk the keys and values of committed records, in the order of each partition."""
         open_ones = {partition for partition in range(len(ends)) if begins[partition] < ends[partition]}
         if not open_ones:
             return
@@ -70,7 +70,7 @@ class Topics:
                     error, partition = message.error(), message.partition()
                     if error is not None and error.code() != KafkaError._PARTITION_EOF:
                         raise KafkaException(error)
-                    if message.offset() >= ends[partition]:  # another record, or word that there are no more
+                    if message.offset() >= ends[partition]:  # a later record, or the message that there are no more
                         open_ones.discard(partition)
                     elif error is None:
                         yield message.key(), message.value()
@@ -78,7 +78,7 @@ class Topics:
             consumer.close()
 
     def consumer(self, **settings: Any) -> Consumer:
-        """Return a client that reads what is committed."""
+        """Return a client that reads committed records."""
         return Consumer(
             {
                 "bootstrap.servers": self.address,
@@ -93,13 +93,13 @@ class Topics:
         )
 
     def producer(self, **settings: Any) -> Producer:
-        """Return a client that writes; keys go to the partitions that Java would choose."""
+        """Return a client that writes. Keys go to the partitions that Java would choose."""
         ours = {"bootstrap.servers": self.address, "logger": _log, "partitioner": "murmur2_random"}
         return Producer({**ours, **settings})
 
 
 class Tap:
-    """Fills a topic while nobody sees it, and shows all of it at one moment: a transaction."""
+    """Fills a topic in a transaction, so that all its records become visible at one moment."""
 
     def __init__(self, topics: Topics) -> None:
         self._producer = topics.producer(
@@ -115,7 +115,7 @@ class Tap:
         self._producer.init_transactions(60)
 
     def fill(self, topic: str, records: Iterable[Produced]) -> None:
-        """Write records that nobody sees yet."""
+        """Write records that are not visible yet."""
         producer, produce = self._producer, self._producer.produce
         producer.begin_transaction()
         for number, (key, value, timestamp) in enumerate(records):
@@ -130,7 +130,7 @@ class Tap:
         producer.flush()
 
     def open(self) -> float:
-        """Show them; return when."""
+        """Make the records visible. Return the time."""
         began = time.perf_counter()
         self._producer.commit_transaction()
         return began

@@ -27,7 +27,7 @@ class ApplicationFolder:
         self._lock: int | None = None
 
     def lock(self) -> None:
-        """Lock the folder until this process ends or unlocks it; raise when another process has it."""
+        """Lock the folder until this process ends or unlocks it. Raise if another process has the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
@@ -36,7 +36,7 @@ class ApplicationFolder:
             holder = os.pread(handle, 32, 0).decode() or "?"
             os.close(handle)
             raise StreamsError(
-                f"application '{self.application_id}' is running already (process {holder}, '{self.path}'). "
+                f"application '{self.application_id}' is already running (process {holder}, '{self.path}'). "
                 "Stop it first, or give this one another application_id"
             ) from None
         os.ftruncate(handle, 0)
@@ -57,7 +57,7 @@ class ApplicationFolder:
         return (self.checkpoint / "offsets" / str(batch)).exists()
 
     def check_unlocked(self) -> None:
-        """Raise when another process uses the folder."""
+        """Raise if another process uses the folder."""
         if self._lock_file.exists():
             self.lock()
             self.unlock()

@@ -20,7 +20,7 @@ from headrace.topology.topology import Topology
 
 
 def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder) -> QuerySetup:
-    """Settle everything that a query needs; create missing topics and write the identity, but nothing else."""
+    """Prepare everything that a query needs. This creates missing topics and writes the identity, but nothing else."""
     broker = shared_broker(config.bootstrap_servers, config.kafka)
     plan = plan_application(topology, config, broker)
     session = spark_session(config)
@@ -43,7 +43,7 @@ def prepare(topology: Topology, config: StreamsConfig, folder: ApplicationFolder
 def _identity(
     folder: ApplicationFolder, plan: Plan, config: StreamsConfig, broker: EngineBroker, cores: int
 ) -> Identity:
-    """Return what the checkpoint is; raise when checkpoint and topics do not belong together."""
+    """Return the identity of the checkpoint. Raise if checkpoint and topics do not belong together."""
     known, begun = Identity.load(folder.identity), folder.has_begun()
     _check_they_fit(folder, config, known, begun, broker.last_batch(config.application_id))
     if known is not None:
@@ -51,7 +51,7 @@ def _identity(
     if not begun and config.auto_offset_reset == "none":
         raise StreamsError(
             f"application '{config.application_id}' has not read anything yet, and auto_offset_reset is 'none', which "
-            "only goes on from an earlier run. Set it to 'earliest' or 'latest'"
+            "only continues an earlier run. Set it to 'earliest' or 'latest'"
         )
     widest = max((_tasks_of_level(plan, level) for level in plan.stateful_levels()), default=1)
     chosen = config.spark.get("spark.sql.shuffle.partitions")
@@ -68,16 +68,16 @@ def _check_they_fit(
     if known is not None and begun and committed is None:
         raise StreamsError(
             f"application '{config.application_id}' has a checkpoint in '{folder.path}', but "
-            f"{config.bootstrap_servers} knows nothing of it: these are not the topics it has read. "
-            f"Set bootstrap_servers to where they are, or start over with: {reset_command(config)}"
+            f"{config.bootstrap_servers} has no record of it: these are not the topics it has read. "
+            f"Set bootstrap_servers to the address of its topics, or start over with: {reset_command(config)}"
         )
     if committed is not None and committed[1] >= 0:
         lineage, batch = committed
         if known is None or (known.lineage == lineage and not folder.has_planned(batch)):
             raise StreamsError(
-                f"application '{config.application_id}' has written {batch + 1} batches to its topics, but there is no "
-                f"checkpoint as new as that in '{folder.path}'. Set state_dir to where it is, or start over with: "
-                f"{reset_command(config)}"
+                f"application '{config.application_id}' has written {batch + 1} batches to its topics, but the "
+                f"checkpoint in '{folder.path}' is missing or older. Set state_dir to the folder with its checkpoint, "
+                f"or start over with: {reset_command(config)}"
             )
 
 

@@ -47,7 +47,7 @@ class Progress:
             self._log_line()
 
     def update(self, state: str) -> None:
-        """Show the current numbers, as often as somebody can read them."""
+        """Show the current numbers, but no more often than people can read them."""
         now = time.monotonic()
         if now < self._next:
             return

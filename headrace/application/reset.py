@@ -25,10 +25,10 @@ def reset_command(config: StreamsConfig) -> str:
 
 
 def reset_application(config: StreamsConfig) -> None:
-    """Delete an application's state and positions; raise while it runs.
+    """Delete an application's state and positions. Raise if it is running.
 
-    The marker of the last batch goes last. If the reset is cut off, the application refuses to start until it is reset
-    again, instead of going on with half a checkpoint.
+    The marker of the last batch is deleted last. If a reset is interrupted, the application refuses to start until it
+    is reset again, instead of continuing with half a checkpoint.
     """
     folder = ApplicationFolder(config.state_dir, config.application_id)
     folder.lock()

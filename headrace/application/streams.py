@@ -29,20 +29,21 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("headrace")
 _NO_ANSWER_SECONDS = 30.0
-"""How long metrics do without a broker that did not answer."""
+"""How long metrics do not ask a broker that did not answer."""
 
 
 class Streams:
     """Runs a topology on Spark.
 
-    An application is known by its `application_id`. When it is started again, it goes on where it stopped, whatever
+    An application is known by its `application_id`. When it is started again, it continues where it stopped, whatever
     stopped it.
     """
 
     def __init__(self, topology: Topology, config: StreamsConfig) -> None:
         if not isinstance(topology, Topology):
             raise TopologyError(
-                f"Streams: expected a Topology, got {type(topology).__name__}. A StreamsBuilder gives one with build()"
+                f"Streams: expected a Topology, got {type(topology).__name__}. "
+                "Call build() on a StreamsBuilder to get one"
             )
         if not isinstance(config, StreamsConfig):
             raise ConfigError(f"Streams: expected a StreamsConfig, got {type(config).__name__}")
@@ -113,7 +114,7 @@ class Streams:
             raise self.error
 
     def close(self, timeout: float | None = None) -> bool:
-        """Finish the current batch and stop; tell whether that was done within the timeout in seconds."""
+        """Finish the current batch and stop. Tell whether the application stopped within the timeout in seconds."""
         with self._lock:
             if self._state is StreamsState.CREATED:
                 self._set_state(StreamsState.NOT_RUNNING)
@@ -170,7 +171,7 @@ class Streams:
         for topic in supervisor.setup.application.plan.input_topics():
             try:
                 ends[topic] = supervisor.broker.end_offsets(topic)
-            except UnavailableError:  # after a long wait; other topics would take as long
+            except UnavailableError:  # after a long wait: other topics would take as long
                 self._ask_again = time.monotonic() + _NO_ANSWER_SECONDS
                 break
             except (TopicError, StreamsError):  # deleted: the application says so itself
@@ -210,7 +211,7 @@ class Streams:
 
     def _check_created(self, what: str) -> None:
         if self._state is not StreamsState.CREATED:
-            raise StreamsError(f"{what}: the application is {self._state.value} already. Make a new Streams for that")
+            raise StreamsError(f"{what}: the application is already {self._state.value}. Make a new Streams")
 
 
 def _on_terminate(stop: Callable[[], None]) -> Any:

@@ -1,4 +1,4 @@
-"""The supervisor: keeps the query of an application running, through failures, until it is closed."""
+"""The supervisor: keeps an application's query running, also after failures, until the application is closed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from headrace.topology.topology import Topology
 
 _log = logging.getLogger("headrace")
 _LOOK_SECONDS = 3.0
-"""Between two looks for new topics and partitions."""
+"""How long between two checks for new topics and partitions."""
 _BROKER_PAUSE = 1.0
 _SOON_SECONDS, _SHORTEST_PAUSE, _LONGEST_PAUSE = 30.0, 0.1, 30.0
 
 
 class _OlderRunError(StreamsError):
-    """An older run has noted a batch in the checkpoint before it was refused."""
+    """An older run noted a batch in the checkpoint before it was refused."""
 
 
 class Supervisor:
-    """Starts a query, and starts it again when it ends for a reason that passes."""
+    """Starts a query, and starts it again if it ended for a temporary reason."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class Supervisor:
         self._until_caught_up = until_caught_up
         self.closing = threading.Event()
         self.error: BaseException | None = None
-        """What ended the application, if something did."""
+        """The error that ended the application, if one did."""
         self.setup: QuerySetup | None = None
         self.started_from: dict[str, dict[int, int]] = {}
-        """Where reading began, as far as it was known before the first batch."""
+        """The offsets at which reading began, as far as they were known before the first batch."""
         self._running: RunningQuery | None = None
         self._is_outdated = False
         self._away_since: tuple[float, float] | None = None
@@ -67,7 +67,7 @@ class Supervisor:
         return shared_broker(self._config.bootstrap_servers, self._config.kafka)
 
     def start(self) -> None:
-        """Start the query for the first time; raise when it does not start. A topic that is missing is waited for."""
+        """Start the query for the first time. Raise if it does not start, except to wait for a first topic."""
         try:
             self._set_state(StreamsState.REBALANCING)
             self._launch(anew=True)
@@ -80,7 +80,7 @@ class Supervisor:
             self._is_outdated = True
 
     def watch(self) -> None:
-        """Stay with the query until it ends for good."""
+        """Watch the query until it ends for good."""
         try:
             self._end(self._keep_running())
         except BaseException as error:
@@ -89,7 +89,7 @@ class Supervisor:
     # -- starting -----------------------------------------------------------------------------------------------------
 
     def _launch(self, *, anew: bool) -> None:
-        """Start the query; first check the application against its topics, if that is asked for."""
+        """Start the query. With `anew`, first check the application against its topics and its checkpoint."""
         self._launched = time.monotonic()
         if anew:
             self.setup = prepare(self._topology, self._config, self._folder)
@@ -106,13 +106,13 @@ class Supervisor:
         return known
 
     def _keep_running(self) -> BaseException | None:
-        """Start the query again and again until there is no use in it; return the error that ended it, if any."""
+        """Start the query again as often as needed. Return the error that ended it for good, if one did."""
         error: BaseException | None = None
         while True:
             error = self._wait() if self._running is not None else error
             if self.closing.is_set() and isinstance(error, UnavailableError):
                 _log.warning("%s: closed without an answer: %s", self._config.application_id, error)
-                error = None  # the next start does what is left
+                error = None  # the next start does the rest
             if self.closing.is_set() or not (error or self._is_outdated or self._is_fed_by_itself()):
                 return error
             if error is not None and not self._goes_on_after(error):
@@ -124,7 +124,7 @@ class Supervisor:
             error = self._restart()
 
     def _restart(self) -> BaseException | None:
-        """Start the query again; return why it did not start, if that may pass."""
+        """Start the query again. If it did not start and the reason may be temporary, return the error."""
         try:
             if self._is_outdated and self.setup is not None:
                 _log.info("%s: there are more topics or partitions to read", self._config.application_id)
@@ -144,15 +144,15 @@ class Supervisor:
     # -- waiting ------------------------------------------------------------------------------------------------------
 
     def _wait(self) -> BaseException | None:
-        """Wait until the query ends, or has to; return why it failed, if it did."""
+        """Wait until the query ends or must be stopped. Return its error if it failed."""
         running = self._running
         assert running is not None
         looked = time.monotonic()
         while running.query.isActive and not self.closing.is_set():
-            with suppress(Exception):  # the query's own exception comes up below
+            with suppress(Exception):  # the query's own exception is read below
                 running.query.awaitTermination(1)
             if not self._until_caught_up and time.monotonic() - looked > _LOOK_SECONDS:
-                with suppress(HeadraceError):  # no answer: the query finds out by itself
+                with suppress(HeadraceError):  # the broker does not answer: the query will notice that, too
                     if self._has_new_topics():
                         break
                 looked = time.monotonic()
@@ -169,20 +169,20 @@ class Supervisor:
         return self._is_outdated
 
     def _shared_with_another(self, running: RunningQuery) -> HeadraceError | None:
-        """Return what it means that another run has noted a batch in the checkpoint before this one did."""
+        """Return the error to report if another run noted a batch in the checkpoint before this one did."""
         try:
             latest = self.broker.run_number(self._config.application_id)
         except HeadraceError as error:
             return error
         mine = running.run.number
         if latest == mine:
-            said = "an older run, thought dead, has noted a batch in the checkpoint"
+            said = "an older run that seemed to be dead has noted a batch in the checkpoint"
             return None if self.closing.is_set() else _OlderRunError(said)
         happened = f"started again elsewhere (run {latest}, this is run {mine})" if latest else "forgotten"
         return SupersededError(f"application '{self._config.application_id}' was {happened}: this one stops")
 
     def _is_fed_by_itself(self) -> bool:
-        """Tell whether there is more to read that the application itself has written."""
+        """Tell whether there are unread records that the application itself has written."""
         if self.setup is None or not self._until_caught_up:
             return False
         dynamic = any(callable(sink.topic) for sink in self._topology.sinks())
@@ -200,10 +200,10 @@ class Supervisor:
     def _goes_on_after(self, error: BaseException) -> bool:
         """Decide whether to start again after an error; if so, wait a while first."""
         if isinstance(error, SupersededError):
-            return False  # to start again would stop the other one, and so on without end
-        # Records were deleted while they were read: the batch is tried again with those that are left, and says so.
+            return False  # a new start would stop the other one, and so on for ever
+        # Records were deleted while they were being read. Try the batch again with those that are left, and log it.
         are_given_up = isinstance(error, RecordsGoneError) and self._config.on_data_loss == "continue"
-        # An older run can do no more: this one goes on from the batch that it noted.
+        # The older run can do nothing more. Continue from the batch that it noted.
         if are_given_up or isinstance(error, _OlderRunError):
             return self._wait_before_restart("starting again", error, _SHORTEST_PAUSE)
         if isinstance(error, UnavailableError) and self._still_waits():
@@ -214,7 +214,7 @@ class Supervisor:
             raise StreamsError(f"the uncaught exception handler must return one of {known}, got {response!r}")
         if response is not StreamThreadExceptionResponse.REPLACE_THREAD:
             return False
-        # A start that failed at once is not tried again at once: a broker that is down is not called without end.
+        # After a start that failed at once, wait longer each time: do not call a broker that is down all the time.
         soon = time.monotonic() - self._launched < _SOON_SECONDS
         self._pause = min(self._pause * 2, _LONGEST_PAUSE) if soon else _SHORTEST_PAUSE
         return self._wait_before_restart("starting again after", error, self._pause)
@@ -237,7 +237,7 @@ class Supervisor:
         self.error = error
         if error is None and self._until_caught_up and self.setup is not None:
             outputs = set(self._topology.written_topics()) - self._topology.internal_topics.keys()
-            with suppress(HeadraceError):  # they are committed all the same
+            with suppress(HeadraceError):  # the outputs are committed even so
                 self.broker.wait_until_visible(outputs)
         self._end_run()
         self._folder.unlock()

@@ -50,7 +50,7 @@ class Broker(Protocol):
     def create_topic(
         self, name: str, partitions: int = 1, *, compact: bool = False, retention_ms: int | None = None
     ) -> TopicInfo:
-        """Create a topic. Raise a TopicError if it exists already."""
+        """Create a topic. Raise a TopicError if it already exists."""
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raise a TopicError if it does not exist."""

@@ -42,7 +42,7 @@ class RunRegistry(Protocol):
         """Begin a run of an application. From now on, earlier runs cannot write."""
 
     def end_run(self, run: Run) -> None:
-        """Release what a run holds open, once it has stopped writing. The application can be started again any time."""
+        """Close the connections of a run that has stopped writing. The application can be started again at any time."""
 
     def run_number(self, application_id: str) -> int:
         """Return the number of an application's latest run, 0 if there is none."""

@@ -83,7 +83,7 @@ def check_topic(broker: Broker, topic: str, address: str) -> None:
 def _is_hidden(broker: Broker, topic: str) -> bool:
     """Tell whether the topic exists but is not listed, because the user may not see it.
 
-    The command then goes on, and the broker's answer says which permission is missing.
+    The command then continues, and the broker's answer says which permission is missing.
     """
     try:
         broker.end_offsets(topic)

@@ -24,7 +24,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             done = super().invoke(ctx)
-            sys.stdout.flush()  # flush here, where a closed pipe can still be told from an error
+            sys.stdout.flush()  # flush here, where a closed pipe can still be distinguished from an error
             return done
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None

@@ -63,7 +63,7 @@ def run(
     application = load_application(app, chosen)
     if not sys.stderr.isatty():
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-        for clients in ("py4j", "headrace.kafka"):  # they log many lines for what the application reports in one
+        for clients in ("py4j", "headrace.kafka"):  # the application reports in one line where these log many
             logging.getLogger(clients).setLevel(logging.CRITICAL)
     application.run(until_caught_up=until_caught_up)
     values = application.metrics()

@@ -48,7 +48,7 @@ def create(
     with open_broker(address, kafka_config, make=True) as broker:
         for name in names:
             if if_not_exists and name in broker.topics():
-                print(f"topic '{name}' exists already")
+                print(f"topic '{name}' already exists")
                 continue
             broker.create_topic(name, partitions, compact=compact, retention_ms=retention_ms)
             print(f"created topic '{name}' with {partitions} partition{'' if partitions == 1 else 's'}")

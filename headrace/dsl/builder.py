@@ -48,7 +48,7 @@ class StreamsBuilder:
     ) -> KStream[Any, Any]:
         """Read a topic, several topics, or all topics that match a pattern as a stream.
 
-        Null keys and values come as they are.
+        Null keys and values pass unchanged.
 
         >>> import re
         >>> builder = StreamsBuilder()
@@ -106,7 +106,8 @@ class StreamsBuilder:
     ) -> KTable[Any, Any]:
         """Read a topic as a table: the latest value of every key.
 
-        Kept when it has a store or a later step needs it; null keys are dropped, null values delete.
+        The table is kept if it has a store or if a later step needs it. Null keys are dropped. A null value deletes the
+        row.
 
         >>> builder = StreamsBuilder()
         >>> builder.table("in", store="latest").to_stream().to("out")
@@ -148,10 +149,10 @@ class StreamsBuilder:
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> GlobalKTable[Any, Any]:
-        """Read a topic as a table that every task holds as a whole.
+        """Read a topic as a table of which every task holds a full copy.
 
-        A stream joins it by any key, without repartitioning. Null keys are dropped, null values delete. It is always
-        read from the beginning, whatever `offset_reset` says, as in Kafka Streams.
+        A stream joins it by any key, without repartitioning. Null keys are dropped. A null value deletes the row. The
+        topic is always read from the beginning, as in Kafka Streams, even if `offset_reset` says otherwise.
 
         >>> builder = StreamsBuilder()
         >>> prices = builder.global_table("prices")
@@ -179,7 +180,7 @@ class StreamsBuilder:
         return GlobalKTable(store_name, keep.name, graph)
 
     def add_state_store(self, store_builder: StoreBuilder) -> StreamsBuilder:
-        """Add a store for processors; connect it by naming it in `process`.
+        """Add a store for processors. To connect it, name it in `process`.
 
         >>> class Running(Processor):
         ...     def process(self, record):

@@ -31,9 +31,9 @@ _PREFIX = "COGROUPKSTREAM-AGGREGATE-"
 
 @dataclass(frozen=True, eq=False)
 class CogroupedStream(Generic[K, A]):
-    """Grouped streams with an aggregator each, all folding into the same aggregate per key.
+    """Several grouped streams. Each has its own aggregator, and all fold into the same aggregate per key.
 
-    Made by `GroupedStream.cogroup`.
+    `GroupedStream.cogroup` makes one.
 
     >>> builder = StreamsBuilder()
     >>> orders, views = builder.stream("orders").group_by_key(), builder.stream("views").group_by_key()
@@ -64,7 +64,7 @@ class CogroupedStream(Generic[K, A]):
         if grouped.graph is not self.graph:
             raise TopologyError("cogroup: both streams must come from the same StreamsBuilder")
         check_function(aggregator, "cogroup, aggregator")
-        # As in Kafka Streams, a group that is added again only gets another aggregator.
+        # As in Kafka Streams, adding a group again only replaces its aggregator.
         return replace(self, inputs=tuple({**dict(self.inputs), grouped: aggregator}.items()))
 
     def windowed_by(self, windows: Any) -> CogroupedStream[K, A]:
@@ -92,10 +92,10 @@ class CogroupedStream(Generic[K, A]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> tables.KTable[Any, A]:
-        """Fold all inputs, from `initializer()`; sessions need a `merger(key, left, right)`.
+        """Fold all inputs, starting from `initializer()`. Sessions need a `merger(key, left, right)`.
 
-        Stateful; inputs whose key was changed are repartitioned; with windows each input has its own stream time. Null
-        keys and values as in `GroupedStream.aggregate`, with windows as in `TimeWindowedStream.aggregate`.
+        Stateful. Inputs whose key was changed are repartitioned. With windows, each input has its own stream time. Null
+        keys and values are treated as by `GroupedStream.aggregate`, or with windows by `TimeWindowedStream.aggregate`.
 
         >>> builder = StreamsBuilder()
         >>> one = builder.stream("in").group_by_key().cogroup(lambda key, value, text: text + value)

@@ -1,8 +1,8 @@
 """The join of two tables by a foreign key.
 
-Each left row subscribes to the right row of its foreign key: the subscription goes through a repartition to where that
-right row is, and is kept there. The right side answers, through a second repartition, when a subscription comes and
-when the right row changes; back at the left row the answer becomes a result.
+Each left row subscribes to the right row of its foreign key. The subscription goes through a repartition to the right
+row, and is kept there. The right side answers when a subscription comes and when the right row changes. The answer goes
+through a second repartition back to the left row, where it becomes a result.
 
 Tests: `tests/operators/test_foreign_key_join.py`.
 """
@@ -50,10 +50,10 @@ def join(
     store: str | Materialized | None,
     name: str | None,
 ) -> tables.KTable[Any, Any]:
-    """Join each left row with the right row of the key that `foreign_key(value)` gives."""
+    """Join each left row with the right row whose key `foreign_key(value)` returns."""
     call = "left_join" if is_left_join else "join"
     if not callable(foreign_key):
-        raise TopologyError(f"{call}: foreign_key expects a function, got {type(foreign_key).__name__}")
+        raise TopologyError(f"{call}: expected foreign_key to be a function, got {type(foreign_key).__name__}")
     graph = left.graph
     right.step.enable_old_values(True)
     left.step.enable_old_values(True)
@@ -95,7 +95,7 @@ class _Names:
 
     @classmethod
     def new(cls, graph: Graph, given: str | None) -> _Names:
-        """Name the steps of a join after the name that it was given, if any."""
+        """Name the steps of a join, after the join's own name if it was given one."""
 
         def step(prefix: str, suffix: str) -> str:
             return graph.new_name(_PREFIX + prefix, given, suffix)
@@ -140,7 +140,7 @@ class _Steps:
         self._right_rows, self._left_rows = right.step.getter(), left.step.getter()
 
     def write_subscriptions(self, topology: Topology, parents: tuple[str, ...]) -> None:
-        """Write the steps from a left row to its subscription, and to the answer it gets at once."""
+        """Write the steps from a left row to its subscription, and to the answer that it gets at once."""
         names, foreign, serde = self._names, self._foreign, self._subscriptions
         topology.internal_topics.update({names.subscription_topic: None, names.response_topic: None})
         subscribe = SubscriptionSend(self._foreign_key, foreign, self._left_values, self._is_left_join)
@@ -163,7 +163,7 @@ class _Steps:
         topology.add_operator(self._names.answer_all, answer_all, *parents, stores=[store])
 
     def write_responses(self, topology: Topology, parents: tuple[str, ...]) -> None:
-        """Write the way of the answers back to the left row, and the step that makes results of them."""
+        """Write the steps that bring answers back to the left row, and the step that turns them into results."""
         names = self._names
         topology.add_sink(
             names.response_sink,
@@ -183,7 +183,7 @@ def _incomplete(make: Callable[[Serde[Any]], Serde[Any]], inner: Serde[Any] | No
 
 
 def _key_first(foreign_key: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """Return the extractor as a function of (key, value); the user's takes the value, or both."""
+    """Return the extractor as a function of (key, value). The user's function takes the value, or both."""
     try:
         required = [
             parameter

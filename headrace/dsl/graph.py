@@ -1,4 +1,4 @@
-"""The logical graph: a node for each call of the DSL, before `build` makes a `Topology` of them.
+"""The logical graph: a node for each call of the DSL, before `build` turns them into a `Topology`.
 
 Until then, later calls can still decide whether a table is kept, whether it sends old values, and whether a repartition
 may drop records without a key. Steps get their names and numbers in the order of the calls, as in Kafka Streams, so
@@ -37,9 +37,9 @@ class GraphNode:
     grace: int | None = None
     """How long a windowed aggregation waits for late records."""
     versioned: bool | None = None
-    """Whether its table keeps versions; None: if its parents do."""
+    """Whether its table keeps versions; None: it does if its parents do."""
     topics: tuple[object, ...] = ()
-    """The topics that a stream source reads: two sources with the same topics become one."""
+    """The topics that a stream source reads. Two sources with the same topics become one."""
 
     def parent_names(self) -> tuple[str, ...]:
         """Return the parents of this node's first step."""
@@ -67,7 +67,7 @@ class Graph:
         self._priority = 0
 
     def new_name(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
-        """Return a step's name; a given name uses up a number, too, as in Kafka Streams."""
+        """Return a step's name. A given name uses up a number, too, as in Kafka Streams."""
         number, self._index = self._index, self._index + 1
         if given is None:
             return generated_name(prefix, number)
@@ -90,7 +90,7 @@ class Graph:
         return node
 
     def copartition(self, step: str, *sources: frozenset[str]) -> frozenset[str]:
-        """Require sources to have the same number of partitions; return them all."""
+        """Require sources to have the same number of partitions. Return all of them."""
         together = frozenset().union(*sources)
         self.copartitioned.append((step, together))
         return together
@@ -137,7 +137,7 @@ class Graph:
 
 
 def find_grace(node: GraphNode, step: str) -> int:
-    """Return the grace of the windowed aggregations that a node comes from."""
+    """Return the grace of the windowed aggregations above a node."""
     if node.grace is not None:
         return node.grace
     parents = [parent for parent in node.parents if parent.priority >= 0]

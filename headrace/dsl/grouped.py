@@ -32,9 +32,9 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, eq=False)
 class GroupedStream(Generic[K, V]):
-    """Records grouped by key. A null key or value is dropped by its aggregations.
+    """Records grouped by key. Aggregations drop null keys and null values.
 
-    Made by `KStream.group_by_key` and `KStream.group_by`.
+    `KStream.group_by_key` and `KStream.group_by` make one.
 
     >>> builder = StreamsBuilder()
     >>> grouped = builder.stream("in").group_by_key()
@@ -56,7 +56,7 @@ class GroupedStream(Generic[K, V]):
     def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> tables.KTable[K, int]:
         """Count the records of each key.
 
-        Stateful; repartitions when the key was changed; drops null keys and values. Counts are written as `Long`.
+        Stateful. Repartitions if the key was changed. Drops null keys and values. Counts are written as `Long`.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").group_by_key().count(store="counts").to_stream().to("out")
@@ -69,9 +69,9 @@ class GroupedStream(Generic[K, V]):
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
     ) -> tables.KTable[K, V]:
-        """Combine the values of each key by `reducer(aggregate, value)`; the first is taken as it is.
+        """Combine the values of each key with `reducer(aggregate, value)`. The first value is the first aggregate.
 
-        Stateful; repartitions when the key was changed; drops null keys and values. A result of None deletes.
+        Stateful. Repartitions if the key was changed. Drops null keys and values. A result of None deletes the row.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").group_by_key().reduce(lambda total, value: total + value).to_stream().to("out")
@@ -94,9 +94,9 @@ class GroupedStream(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> tables.KTable[K, A]:
-        """Fold the values of each key by `aggregator(key, value, aggregate)`, from `initializer()`.
+        """Fold the values of each key with `aggregator(key, value, aggregate)`, starting from `initializer()`.
 
-        Stateful; repartitions when the key was changed; drops null keys and values. An aggregate of None deletes.
+        Stateful. Repartitions if the key was changed. Drops null keys and values. An aggregate of None deletes the row.
 
         >>> builder = StreamsBuilder()
         >>> grouped = builder.stream("in").group_by_key()
@@ -113,7 +113,7 @@ class GroupedStream(Generic[K, V]):
     def windowed_by(self, windows: Any) -> Any:
         """Aggregate by window: tumbling, hopping, unlimited or sliding windows, or sessions.
 
-        Gives a `TimeWindowedStream`, or for sessions a `SessionWindowedStream`.
+        Returns a `TimeWindowedStream`, or for sessions a `SessionWindowedStream`.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").group_by_key().windowed_by(TumblingWindows(10)).count().to_stream().to("out")
@@ -129,7 +129,7 @@ class GroupedStream(Generic[K, V]):
         return windowed_streams.TimeWindowedStream(self, windows)
 
     def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> cogroups.CogroupedStream[K, A]:
-        """Aggregate this together with other grouped streams, each by its own `aggregator(key, value, aggregate)`.
+        """Aggregate this and other grouped streams together, each with its own `aggregator(key, value, aggregate)`.
 
         >>> builder = StreamsBuilder()
         >>> paid = builder.stream("paid").group_by_key()
@@ -161,7 +161,7 @@ class GroupedStream(Generic[K, V]):
     ) -> tables.KTable[Any, Any]:
         """Add an aggregation, after a repartition if the key was changed.
 
-        `operator(store, send_old)` makes its operator, once it is known whether a later step needs old values.
+        `operator(store, send_old)` makes its operator when it is known whether a later step needs old values.
         """
         graph = self.graph
         store_name = keep.name or graph.new_store_name(prefix)
@@ -183,7 +183,7 @@ class GroupedStream(Generic[K, V]):
         return tables.KTable(step, keys, keep.value_serde, sources, keep.name, table, node, graph)
 
     def repartitioned(self, store: str) -> GraphNode:
-        """Return the repartition before an aggregation; a named one serves several."""
+        """Return the repartition before an aggregation. Several aggregations share a named one."""
         made = repartition_node(self.graph, self.group_name or store, self.key_serde, self.value_serde)
         if not self._repartitions or self.group_name is None:
             self._repartitions[:] = [self.graph.add(made, self.node)]

@@ -28,9 +28,9 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, eq=False)
 class GroupedTable(Generic[K, V]):
-    """Rows of a table grouped by another key: an update takes the old row out of its group and puts the new one in.
+    """Rows of a table grouped by another key.
 
-    Made by `KTable.group_by`.
+    `KTable.group_by` makes one. An update removes the old row from its group and adds the new row to its group.
 
     >>> builder = StreamsBuilder()
     >>> by_city = builder.table("in").group_by(lambda user, city: (city, user))
@@ -47,9 +47,9 @@ class GroupedTable(Generic[K, V]):
     _repartitions: list[GraphNode] = field(default_factory=list, repr=False)
 
     def count(self, *, store: str | Materialized | None = None, name: str | None = None) -> tables.KTable[K, int]:
-        """Count the rows of each group; an empty group stays, with 0.
+        """Count the rows of each group. An empty group stays, with the count 0.
 
-        Stateful; repartitions.
+        Stateful. Repartitions.
 
         >>> builder = StreamsBuilder()
         >>> builder.table("in").group_by(lambda user, city: (city, user)).count().to_stream().to("out")
@@ -73,9 +73,9 @@ class GroupedTable(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> tables.KTable[K, V]:
-        """Combine the rows of each group by `adder(aggregate, value)`; `subtractor(aggregate, value)` takes one out.
+        """Combine the rows of each group with `adder(aggregate, value)`. `subtractor(aggregate, value)` removes a row.
 
-        Stateful; repartitions; the first row of a group is taken as it is.
+        Stateful. Repartitions. The first row of a group is its first aggregate.
 
         >>> import operator
         >>> builder = StreamsBuilder()
@@ -104,9 +104,9 @@ class GroupedTable(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> tables.KTable[K, A]:
-        """Fold the rows of each group by `adder(key, value, aggregate)`; `subtractor` takes an old row out.
+        """Fold the rows of each group with `adder(key, value, aggregate)`. `subtractor` removes an old row.
 
-        Stateful; repartitions. The subtractor is only called for a group that has an aggregate. An aggregate of None
+        Stateful. Repartitions. The subtractor is only called for a group that has an aggregate. An aggregate of None
         deletes the group.
 
         >>> builder = StreamsBuilder()

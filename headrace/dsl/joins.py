@@ -26,7 +26,7 @@ from headrace.topology.topology import Topology
 def with_key_first(joiner: Callable[..., Any], with_key: bool, what: str) -> Callable[[Any, Any, Any], Any]:
     """Return the joiner as a function of (key, left, right)."""
     if not callable(joiner):
-        raise TopologyError(f"{what}: expected a joiner to call, got {type(joiner).__name__} ({joiner!r})")
+        raise TopologyError(f"{what}: expected joiner to be a function, got {type(joiner).__name__} ({joiner!r})")
     return joiner if with_key else lambda key, left, right: joiner(left, right)
 
 
@@ -56,15 +56,15 @@ def join(
         if not isinstance(window, JoinWindows):
             raise TopologyError(f"{kind} of two streams needs window=JoinWindows(...), got {window!r}")
         if key is not None:
-            raise TopologyError(f"{kind} of two streams: key= is for global tables")
+            raise TopologyError(f"{kind} of two streams: key= is only for global tables. Leave it out")
         return _join_streams(stream, other, keyed, kind, window, serdes[0], serdes[1], serdes[2], name)
     if window is not None:
-        raise TopologyError(f"{kind} with a table: window= is for joins of two streams")
+        raise TopologyError(f"{kind} with a table: window= is only for joins of two streams. Leave it out")
     if kind == "outer_join":
-        raise TopologyError("outer_join: a stream joins a table with join or left_join only")
+        raise TopologyError("outer_join: a stream cannot be outer-joined with a table. Use join or left_join")
     if isinstance(other, tables.KTable):
         if key is not None:
-            raise TopologyError(f"{kind} with a KTable: key= is for global tables")
+            raise TopologyError(f"{kind} with a KTable: key= is only for global tables. Leave it out")
         return _join_table(stream, other, joiner, with_key, kind == "left_join", serdes[0], serdes[1], name)
     if key is None:
         raise TopologyError(f"{kind} with a GlobalKTable needs key=f(key, value), the key to look up")
@@ -74,7 +74,7 @@ def join(
 def _repartitioned(
     stream: streams.KStream[Any, Any], prefix: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None
 ) -> streams.KStream[Any, Any]:
-    """Repartition a stream for a join; a second join of the same stream uses the same repartition."""
+    """Repartition a stream for a join. A second join of the same stream uses the same repartition."""
     graph = stream.graph
     keys, values = key_serde or stream.key_serde, value_serde or stream.value_serde
     made = repartition_node(graph, prefix, keys, values)
@@ -197,7 +197,7 @@ def _join_global(
 ) -> streams.KStream[Any, Any]:
     graph = stream.graph
     if not callable(key):
-        raise TopologyError(f"join: key= expects a function, got {type(key).__name__} ({key!r})")
+        raise TopologyError(f"join: expected key= to be a function, got {type(key).__name__} ({key!r})")
     step = graph.new_name("KSTREAM-LEFTJOIN-", name)
     getter = table.getter()
     operator = StreamTableJoin(getter, joiner, with_key, is_left_join, key)

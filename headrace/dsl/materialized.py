@@ -20,10 +20,10 @@ from headrace.topology.argument_checks import check_name, check_serde
 class Materialized:
     """How a table is kept: under which name, with which serdes, for how long.
 
-    Every `store=` takes a `Materialized`, or just a name. A table with a name can be read from outside.
-    `history_retention` keeps versions of its rows for that long. `retention` is for windows: how long they are kept, at
-    least their size and grace. With `caching=False` every update comes out, also when a commit covers many records.
-    `in_memory` is accepted because Kafka Streams has it, and changes nothing here.
+    Every `store=` takes a `Materialized`, or just a name. A table with a name can be read from outside. With
+    `history_retention`, the table keeps versions of its rows for that long. `retention` says how long windows are kept,
+    at least for their size and grace. With `caching=False` every update comes out, even if a commit covers many
+    records. `in_memory` is accepted because Kafka Streams has it, and changes nothing here.
 
     >>> builder = StreamsBuilder()
     >>> grouped = builder.stream("in", value_serde=serdes.Long).group_by_key()
@@ -72,7 +72,7 @@ class Materialized:
             object.__setattr__(self, field, value)
 
     def or_serdes(self, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None = None) -> Materialized:
-        """Return a copy with these serdes where it has none."""
+        """Return a copy that has these serdes where it had none."""
         return replace(self, key_serde=self.key_serde or key_serde, value_serde=self.value_serde or value_serde)
 
     def key_value(self, name: str) -> StoreBuilder:
@@ -117,7 +117,7 @@ class Materialized:
 
     def _retention(self, store: str, least: int) -> int:
         if self.history_retention is not None:
-            raise TopologyError(f"store '{store}': history_retention is for tables without windows")
+            raise TopologyError(f"store '{store}': history_retention is only for tables without windows. Use retention")
         if self.retention is not None and self.retention < least:
             raise TopologyError(
                 f"store '{store}': the retention must be at least the windows' size and grace ({least} ms), "
@@ -127,7 +127,7 @@ class Materialized:
 
 
 def materialized(store: str | Materialized | None, call: str) -> Materialized | None:
-    """Return the `store=` argument of a call as a `Materialized`, or None where there is none."""
+    """Return the `store=` argument of a call as a `Materialized`, or None if there is none."""
     if store is None or isinstance(store, Materialized):
         return store
     if isinstance(store, str):
@@ -138,5 +138,5 @@ def materialized(store: str | Materialized | None, call: str) -> Materialized | 
 def always_materialized(
     store: str | Materialized | None, call: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None = None
 ) -> Materialized:
-    """Return how a call keeps a table that it keeps in any case, with these serdes where it was given none."""
+    """Return the `Materialized` of a call that always keeps its table, with these serdes where it was given none."""
     return (materialized(store, call) or Materialized()).or_serdes(key_serde, value_serde)

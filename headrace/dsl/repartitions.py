@@ -25,7 +25,7 @@ def repartition_node(
     partitions: int | None = None,
     partitioner: Callable[[str, Any, Any, int], Any] | None = None,
 ) -> GraphNode:
-    """Make the node of a repartition: drop null keys (unless a later join takes them), write a topic, read it back."""
+    """Make the node of a repartition: drop null keys (unless a later join needs them), write a topic, read it back."""
     topic = prefix if prefix.endswith("-repartition") else f"{prefix}-repartition"
     sink = graph.new_name("KSTREAM-SINK-")
     keys = graph.new_name("KSTREAM-FILTER-")
@@ -46,7 +46,7 @@ def repartition_node(
 def table_repartition_node(
     topic: str, sink: str, source: str, key_serde: Serde[Any] | None, value_serde: Serde[Any]
 ) -> GraphNode:
-    """Make the node of a regrouped table's repartition: its records have a key and carry new and old values."""
+    """Make the node of a regrouped table's repartition. Its records have a key and carry new and old values."""
 
     def write(topology: Topology, parents: tuple[str, ...]) -> None:
         topology.internal_topics[topic] = None
@@ -59,7 +59,7 @@ def table_repartition_node(
 def add_internal_source(
     topology: Topology, source: str, topic: str, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None
 ) -> None:
-    """Read an internal topic back, with the timestamps it was written with."""
+    """Read an internal topic back, with the timestamps that were written to it."""
     topology.add_source(
         source, topic, key_serde=key_serde, value_serde=value_serde, timestamp_extractor=FailOnInvalidTimestamp
     )

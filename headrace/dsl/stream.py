@@ -50,10 +50,10 @@ Predicate = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, eq=False)
 class KStream(Generic[K, V]):
-    """A stream of records: each is a fact of its own.
+    """A stream of records, each of which is a fact of its own.
 
-    Made by `StreamsBuilder.stream`; every call adds a step and gives a new stream. A step that changes the key makes a
-    later grouping, join or `to_table` repartition.
+    `StreamsBuilder.stream` makes one. Every call adds a step and returns a new stream. After a step that changes the
+    key, a later grouping, join or `to_table` repartitions.
 
     >>> builder = StreamsBuilder()
     >>> builder.stream("in").filter(lambda key, value: value > 1).map_values(lambda value: value * 10).to("out")
@@ -74,7 +74,7 @@ class KStream(Generic[K, V]):
     def filter(self, predicate: Predicate, *, name: str | None = None) -> KStream[K, V]:
         """Keep the records for which `predicate(key, value)` holds.
 
-        Stateless; never repartitions; the predicate sees null keys and values.
+        Stateless. Never repartitions. The predicate sees null keys and values.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").filter(lambda key, value: value > 1).to("out")
@@ -86,7 +86,7 @@ class KStream(Generic[K, V]):
     def filter_not(self, predicate: Predicate, *, name: str | None = None) -> KStream[K, V]:
         """Drop the records for which `predicate(key, value)` holds.
 
-        Stateless; never repartitions; the predicate sees null keys and values.
+        Stateless. Never repartitions. The predicate sees null keys and values.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").filter_not(lambda key, value: value is None).to("out")
@@ -98,9 +98,9 @@ class KStream(Generic[K, V]):
         )
 
     def map(self, mapper: Callable[[K, V], tuple[K2, V2]], *, name: str | None = None) -> KStream[K2, V2]:
-        """Turn each record into the pair that `mapper(key, value)` gives.
+        """Turn each record into the pair that `mapper(key, value)` returns.
 
-        Stateless; changes the key: a later grouping or join repartitions; the mapper sees null keys and values.
+        Stateless. Changes the key, so a later grouping or join repartitions. The mapper sees null keys and values.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").map(lambda key, value: (value["user"], value["page"])).to("out")
@@ -112,9 +112,9 @@ class KStream(Generic[K, V]):
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[K2, V2]]], *, name: str | None = None
     ) -> KStream[K2, V2]:
-        """Turn each record into the pairs that `mapper(key, value)` gives.
+        """Turn each record into the pairs that `mapper(key, value)` returns.
 
-        Stateless; changes the key: a later grouping or join repartitions; the mapper sees null keys and values.
+        Stateless. Changes the key, so a later grouping or join repartitions. The mapper sees null keys and values.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").flat_map(lambda key, line: [(word, len(word)) for word in line.split()]).to("out")
@@ -124,9 +124,9 @@ class KStream(Generic[K, V]):
         return self._rekey(self._step("KSTREAM-FLATMAP-", name, FlatMap(check_function(mapper, "flat_map"))), None)
 
     def select_key(self, mapper: Callable[[K, V], K2], *, name: str | None = None) -> KStream[K2, V]:
-        """Give each record the key that `mapper(key, value)` gives.
+        """Give each record the key that `mapper(key, value)` returns.
 
-        Stateless; changes the key: a later grouping or join repartitions; the mapper sees null keys and values.
+        Stateless. Changes the key, so a later grouping or join repartitions. The mapper sees null keys and values.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").select_key(lambda key, order: order["user"]).to("out")
@@ -139,9 +139,9 @@ class KStream(Generic[K, V]):
     def map_values(
         self, mapper: Callable[..., V2], *, with_key: bool = False, name: str | None = None
     ) -> KStream[K, V2]:
-        """Give each record the value that `mapper(value)` gives (`mapper(key, value)` with `with_key`).
+        """Give each record the value that `mapper(value)` returns (`mapper(key, value)` with `with_key`).
 
-        Stateless; keeps the key; the mapper sees null values.
+        Stateless. Keeps the key. The mapper sees null values.
 
         >>> builder = StreamsBuilder()
         >>> words = builder.stream("in").map_values(str.upper)
@@ -155,9 +155,9 @@ class KStream(Generic[K, V]):
     def flat_map_values(
         self, mapper: Callable[..., Iterable[V2]], *, with_key: bool = False, name: str | None = None
     ) -> KStream[K, V2]:
-        """Turn each record into one for every value that `mapper(value)` gives, all of the same key.
+        """Turn each record into several with the same key, one for each value that `mapper(value)` returns.
 
-        `with_key=True` makes it `mapper(key, value)`. Stateless; keeps the key; the mapper sees null values.
+        `with_key=True` makes it `mapper(key, value)`. Stateless. Keeps the key. The mapper sees null values.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").flat_map_values(str.split).to("out")
@@ -170,7 +170,7 @@ class KStream(Generic[K, V]):
     def peek(self, action: Callable[[K, V], Any], *, name: str | None = None) -> KStream[K, V]:
         """Call `action(key, value)` for its effect and pass every record on.
 
-        Stateless; never repartitions; the action sees null keys and values. A batch that is repeated calls
+        Stateless. Never repartitions. The action sees null keys and values. A batch that is repeated calls
         the action again.
 
         >>> seen = []
@@ -184,9 +184,9 @@ class KStream(Generic[K, V]):
         return self._keep(self._step("KSTREAM-PEEK-", name, Peek(check_function(action, "peek"))))
 
     def for_each(self, action: Callable[[K, V], Any], *, name: str | None = None) -> None:
-        """Call `action(key, value)` for its effect; nothing comes after it.
+        """Call `action(key, value)` for its effect. This ends the stream.
 
-        Stateless; never repartitions; the action sees null keys and values. A batch that is repeated calls
+        Stateless. Never repartitions. The action sees null keys and values. A batch that is repeated calls
         the action again.
 
         >>> seen = []
@@ -200,9 +200,9 @@ class KStream(Generic[K, V]):
         self._step("KSTREAM-FOREACH-", name, Peek(check_function(action, "for_each")))
 
     def print(self, label: str | None = None, *, name: str | None = None) -> None:
-        """Print every record as `[label]: key, value`; nothing comes after it.
+        """Print every record as `[label]: key, value`. This ends the stream.
 
-        Stateless; never repartitions. The default label is the stream's name.
+        Stateless. Never repartitions. The default label is the stream's name.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").print("seen")
@@ -215,9 +215,9 @@ class KStream(Generic[K, V]):
         self._step("KSTREAM-PRINTER-", name, Peek(lambda key, value: print(f"[{text}]: {key}, {value}")))
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
-        """Put the records of both streams into one, in no particular order between them.
+        """Merge the records of both streams into one stream, in no particular order between the two.
 
-        Stateless; never repartitions by itself. The result has no serdes of its own: give them to the next step, or the
+        Stateless. Never repartitions by itself. The result has no serdes of its own: give them to the next step, or the
         defaults are used.
 
         >>> builder = StreamsBuilder()
@@ -240,9 +240,9 @@ class KStream(Generic[K, V]):
     def split(
         self, branches: Mapping[str, Predicate], *, default: str | None = None, name: str | None = None
     ) -> dict[str, KStream[K, V]]:
-        """Send each record to the branch of the first predicate that holds; `default` takes the rest, or it is dropped.
+        """Send each record to the branch of the first predicate that holds. Without a `default`, drop the rest.
 
-        Stateless; never repartitions; predicates see null keys and values.
+        Stateless. Never repartitions. Predicates see null keys and values.
 
         >>> builder = StreamsBuilder()
         >>> sizes = builder.stream("in").split({"small": lambda key, value: value < 10}, default="large")
@@ -293,7 +293,7 @@ class KStream(Generic[K, V]):
     ) -> None:
         """Write every record to a topic, or to the topic that `topic(key, value, record_context)` names.
 
-        `partitioner(topic, key, value, partitions)` gives a partition, several, or None for the default by key. Null
+        `partitioner(topic, key, value, partitions)` returns a partition, several, or None for the default by key. Null
         keys and values are written as null. `record_context` has `topic`, `partition`, `offset`, `timestamp` and
         `headers`.
 
@@ -324,9 +324,9 @@ class KStream(Generic[K, V]):
         partitioner: Callable[[str, K, V, int], Any] | None = None,
         name: str | None = None,
     ) -> KStream[K, V]:
-        """Write the records to an internal topic and go on from there.
+        """Write the records to an internal topic and read them back.
 
-        Records without a key are dropped, unless a left or outer join comes later; null values pass.
+        Records without a key are dropped, unless a left or outer join comes later. Null values pass.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").repartition(partitions=4, name="by-user").to("out")
@@ -354,10 +354,10 @@ class KStream(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> tables.KTable[K, V]:
-        """Take the records as updates of a table.
+        """Turn the stream into a table: each record is an update of its key's row.
 
-        Stateful when the table is needed later or has a store; repartitions when the key was changed; drops null keys;
-        a null value deletes.
+        Stateful if the table has a store or a later step needs it. Repartitions if the key was changed. Drops null
+        keys. A null value deletes the row.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").to_table(store="latest").filter(lambda key, value: value > 1).to_stream().to("out")
@@ -390,7 +390,7 @@ class KStream(Generic[K, V]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> groupings.GroupedStream[K, V]:
-        """Group the records by their key; repartitions when the key was changed.
+        """Group the records by their key. Repartitions if the key was changed.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").group_by_key().count().to_stream().to("out")
@@ -411,7 +411,7 @@ class KStream(Generic[K, V]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> groupings.GroupedStream[K2, V]:
-        """Group the records by the key that `mapper(key, value)` gives; repartitions.
+        """Group the records by the key that `mapper(key, value)` returns. Repartitions.
 
         A record whose new key is null is dropped. The new key is written with `key_serde`, or the default.
 
@@ -441,12 +441,12 @@ class KStream(Generic[K, V]):
         other_value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> KStream[K, V2]:
-        """Join each record with the other side's value for its key, by `joiner(left, right)`.
+        """Join each record with the other side's value for its key, with `joiner(left, right)`.
 
         With a stream: records of both within `window` of each other. With a table: its current row. With a global
         table: its row for `key(key, value)`. `with_key=True` makes it `joiner(key, left, right)`. Stateful with a
-        stream; repartitions (not for a global table) when the key was changed; drops null keys and values. The result
-        of two streams has the larger timestamp, any other that of the stream's record.
+        stream. Repartitions if the key was changed, but not for a global table. Drops null keys and values. A result of
+        two streams has the larger of both timestamps. Any other result has the timestamp of the stream's record.
 
         >>> builder = StreamsBuilder()
         >>> clicks = builder.stream("clicks")
@@ -488,9 +488,9 @@ class KStream(Generic[K, V]):
         other_value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> KStream[K, V2]:
-        """Join as `join` does, and give each record without a match a result with None for the other side.
+        """Join like `join`, and also output records without a match, with None for the other side.
 
-        With a stream, that result comes when the window has closed. A null key is joined with None; a null value is
+        With a stream, this output comes when the window has closed. A null key is joined with None. A null value is
         dropped.
 
         >>> builder = StreamsBuilder()
@@ -500,7 +500,7 @@ class KStream(Generic[K, V]):
         >>> run(builder, [("orders", "k", "tea", 0), ("orders", "m", "milk", 5), ("paid", "m", 3, 11)])
         [('k', ['tea', None], 0), ('m', ['milk', 3], 11)]
 
-        With a table, it comes at once:
+        With a table, the output comes at once:
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").left_join(builder.table("users"), lambda page, user: f"{user}: {page}").to("out")
@@ -523,10 +523,10 @@ class KStream(Generic[K, V]):
         other_value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> KStream[K, V2]:
-        """Join two streams, and give the records of both sides without a match a result with None for the other.
+        """Join two streams, and also output records of both sides without a match, with None for the other side.
 
-        That result comes when the window has closed. A null key is joined with None; a null value is dropped. Stateful;
-        repartitions when the key was changed.
+        This output comes when the window has closed. A null key is joined with None. A null value is dropped. Stateful.
+        Repartitions if the key was changed.
 
         >>> builder = StreamsBuilder()
         >>> left = builder.stream("left")
@@ -542,7 +542,7 @@ class KStream(Generic[K, V]):
     # -- the Processor API ------------------------------------------------------------------------------------------
 
     def process(self, supplier: Callable[[], Any], *stores: str, name: str | None = None) -> KStream[Any, Any]:
-        """Run a `Processor` of your own, made by `supplier()` for each task, with access to the named stores.
+        """Run your own `Processor` with the named stores. `supplier()` makes one for each task.
 
         May change the key: a later grouping or join repartitions. Sees null keys and values.
 
@@ -560,7 +560,7 @@ class KStream(Generic[K, V]):
         return self._rekey(self._processor("KSTREAM-PROCESSOR-", supplier, stores, name, fixed_key=False), None)
 
     def process_values(self, supplier: Callable[[], Any], *stores: str, name: str | None = None) -> KStream[K, Any]:
-        """Run a `FixedKeyProcessor` of your own, made by `supplier()` for each task, with the named stores.
+        """Run your own `FixedKeyProcessor` with the named stores. `supplier()` makes one for each task.
 
         Keeps the key: a later grouping or join does not repartition. Sees null keys and values.
 

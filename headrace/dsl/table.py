@@ -33,10 +33,10 @@ VR = TypeVar("VR")
 
 @dataclass(frozen=True, eq=False)
 class KTable(Generic[K, V]):
-    """The latest value of every key: a record is an update of its key's row, a null value deletes it.
+    """The latest value of every key. A record is an update of its key's row. A null value deletes the row.
 
-    Made by `StreamsBuilder.table`, by aggregations and joins; every call adds a step and gives a new table.
-    `queryable_store_name` is the store to read the table from outside, None when it has no name.
+    `StreamsBuilder.table`, aggregations and joins make one. Every call adds a step and returns a new table.
+    `queryable_store_name` is the name of the store to read the table from outside; None if it has no name.
 
     >>> builder = StreamsBuilder()
     >>> counts = builder.stream("in").group_by_key().count(store="counts")
@@ -60,11 +60,11 @@ class KTable(Generic[K, V]):
     def filter(
         self, predicate: Callable[[K, V], Any], *, store: str | Materialized | None = None, name: str | None = None
     ) -> KTable[K, V]:
-        """Keep the rows for which `predicate(key, value)` holds; others are deleted downstream.
+        """Keep the rows for which `predicate(key, value)` holds. The others are deleted downstream.
 
-        Stateless unless it has a store; never repartitions; the predicate is not called for deletes. A delete goes
-        downstream only for a row that passed before, if the table above is kept; otherwise for every row that does not
-        pass.
+        Stateless unless it has a store. Never repartitions. The predicate is not called for deletes. If the table above
+        is kept, a delete goes downstream only for a row that passed before. Otherwise it goes downstream for every row
+        that does not pass.
 
         >>> builder = StreamsBuilder()
         >>> builder.table("in", store="all").filter(lambda key, value: value > 5).to_stream().to("out")
@@ -78,7 +78,7 @@ class KTable(Generic[K, V]):
     ) -> KTable[K, V]:
         """Drop the rows for which `predicate(key, value)` holds.
 
-        Stateless unless it has a store; never repartitions; the predicate is not called for deletes.
+        Stateless unless it has a store. Never repartitions. The predicate is not called for deletes.
 
         >>> builder = StreamsBuilder()
         >>> builder.table("in").filter_not(lambda key, value: value > 5, store="small").to_stream().to("out")
@@ -120,9 +120,9 @@ class KTable(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V2]:
-        """Give each row the value that `mapper(value)` gives (`mapper(key, value)` with `with_key`).
+        """Give each row the value that `mapper(value)` returns (`mapper(key, value)` with `with_key`).
 
-        Stateless unless it has a store; never repartitions; the mapper is not called for deletes. A mapper that gives
+        Stateless unless it has a store. Never repartitions. The mapper is not called for deletes. A mapper that returns
         None deletes the row.
 
         >>> builder = StreamsBuilder()
@@ -149,9 +149,9 @@ class KTable(Generic[K, V]):
     def to_stream(
         self, key: Callable[[K, V], Any] | None = None, *, name: str | None = None
     ) -> streams.KStream[Any, V]:
-        """Take the updates as a stream, with the key that `key(key, value)` gives if there is one.
+        """Turn the updates into a stream. If `key` is given, `key(key, value)` returns the new key.
 
-        Stateless; with `key` the key changes: a later grouping or join repartitions. Deletes are records with None.
+        Stateless. With `key`, a later grouping or join repartitions. Deletes are records with the value None.
 
         >>> builder = StreamsBuilder()
         >>> builder.table("in").to_stream(lambda key, value: key.upper()).to("out")
@@ -173,8 +173,8 @@ class KTable(Generic[K, V]):
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable[K, V]:
         """Hold back updates: until their window closes, or for a time.
 
-        Stateful; never repartitions. Stream time is that of the updates that reach it: nothing comes out until a later
-        update moves it on.
+        Stateful. Never repartitions. Only updates that reach this step move its stream time, so nothing comes out until
+        a later update arrives.
 
         >>> builder = StreamsBuilder()
         >>> counts = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10)).count()
@@ -220,10 +220,10 @@ class KTable(Generic[K, V]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> grouped_table.GroupedTable[Any, Any]:
-        """Group the rows by the (key, value) pair that `mapper(key, value)` gives; always repartitions.
+        """Group the rows by the (key, value) pair that `mapper(key, value)` returns. Always repartitions.
 
-        An update takes the old row out of its group and puts the new one in. A row whose new key is null is in no
-        group; the mapper is not called for deletes.
+        An update removes the old row from its group and adds the new row to its group. A row whose new key is null is
+        in no group. The mapper is not called for deletes.
 
         >>> builder = StreamsBuilder()
         >>> users = builder.table("in")
@@ -252,10 +252,10 @@ class KTable(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, VR]:
-        """Join with another table by key, or by the key that `foreign_key(value)` gives.
+        """Join with another table by key, or by the key that `foreign_key(value)` returns.
 
-        Stateful: both tables are kept. Co-partitioned by key; by foreign key it repartitions as needed. A delete on
-        either side deletes the result. `with_key=True` makes it `joiner(key, left, right)`.
+        Stateful: both tables are kept. A join by key needs co-partitioned topics; a join by foreign key repartitions as
+        needed. A delete on either side deletes the result. `with_key=True` makes it `joiner(key, left, right)`.
 
         >>> builder = StreamsBuilder()
         >>> names = builder.table("names")
@@ -286,7 +286,7 @@ class KTable(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, VR]:
-        """Join as `join` does, and give rows without a match a result with None for the other side.
+        """Join like `join`, and also output left rows without a match, with None for the other side.
 
         Stateful: both tables are kept. Only a delete on the left deletes the result.
 
@@ -307,9 +307,9 @@ class KTable(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, VR]:
-        """Join by key, and give rows of both tables without a match a result with None for the other side.
+        """Join by key, and also output rows of both tables without a match, with None for the other side.
 
-        Stateful: both tables are kept. The result is deleted when neither side has a row.
+        Stateful: both tables are kept. The result is deleted when neither side has a row any more.
 
         >>> builder = StreamsBuilder()
         >>> names = builder.table("names")
@@ -397,9 +397,9 @@ class KTable(Generic[K, V]):
 
 @dataclass(frozen=True, eq=False)
 class GlobalKTable(Generic[K, V]):
-    """A table that every task holds as a whole: joins with it need no co-partitioning.
+    """A table of which every task holds a full copy, so joins with it need no co-partitioning.
 
-    Made by `StreamsBuilder.global_table`; a stream joins it with `join` or `left_join` and `key=`. It has no steps of
+    `StreamsBuilder.global_table` makes one. A stream joins it with `join` or `left_join` and `key=`. It has no steps of
     its own.
 
     >>> StreamsBuilder().global_table("prices", store="prices").queryable_store_name

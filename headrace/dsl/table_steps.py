@@ -19,7 +19,7 @@ class TableStep(Protocol):
     """The step that a table comes out of."""
 
     def enable_old_values(self, force: bool) -> bool:
-        """Send old values; without `force` only if no other table must be kept for it. Tell whether they are sent."""
+        """Send old values; without `force` only if no other table must be kept for this. Tell whether they are sent."""
 
     def getter(self) -> Getter:
         """Return the getter of the table's current values, and keep the table if the getter needs it."""
@@ -27,7 +27,7 @@ class TableStep(Protocol):
 
 @dataclass
 class SourceTable:
-    """A table read from a topic or made from a stream: kept when it has a name or a later step needs it."""
+    """A table read from a topic or made from a stream. It is kept if it has a name or if a later step needs it."""
 
     store: StoreBuilder
     kept: bool
@@ -52,7 +52,7 @@ class SourceTable:
 
 @dataclass
 class AggregateTable:
-    """The result of an aggregation: always kept."""
+    """The result of an aggregation. It is always kept."""
 
     view: Getter
     send_old: bool = False
@@ -82,11 +82,11 @@ class CogroupTable:
 
 @dataclass
 class MappedTable:
-    """A filter or map_values: kept only under a name, otherwise computed from the parent."""
+    """A filter or map_values. It is kept only if it has a name; otherwise it is computed from the parent."""
 
     parent: TableStep
     compute: Callable[[Any, Any], Any]
-    """From (key, value) to the value, or None where the row is filtered out."""
+    """From (key, value) to the value, or None if the row is filtered out."""
     store: StoreBuilder | None
     send_old: bool = False
 
@@ -103,7 +103,7 @@ class MappedTable:
 
 @dataclass
 class JoinTable:
-    """A table-table join: kept only under a name, otherwise computed from both sides."""
+    """A table-table join. It is kept only if it has a name; otherwise it is computed from both sides."""
 
     left: TableStep
     right: TableStep
@@ -123,7 +123,7 @@ class JoinTable:
 
 @dataclass
 class SuppressTable:
-    """A suppressed table: it does not show updates that are still held back."""
+    """A suppressed table. It does not show updates that are still held back."""
 
     parent: TableStep
     buffer: str

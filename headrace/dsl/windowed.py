@@ -32,10 +32,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, eq=False)
 class TimeWindowedStream(Generic[K, V]):
-    """Records grouped by key and window. A null key is dropped; a null value is folded in (sliding: dropped).
+    """Records grouped by key and window. Null keys are dropped. Null values are folded in, except by sliding windows.
 
-    Made by `GroupedStream.windowed_by`. The result is a `KTable` with `Windowed` keys; its timestamp is the largest of
-    the window's records.
+    `GroupedStream.windowed_by` makes one. The result of an aggregation is a `KTable` with `Windowed` keys. A result has
+    the largest timestamp of the window's records.
 
     >>> builder = StreamsBuilder()
     >>> hops = builder.stream("in").group_by_key().windowed_by(HoppingWindows(10, advance=5))
@@ -53,7 +53,7 @@ class TimeWindowedStream(Generic[K, V]):
     def emit_strategy(self, strategy: EmitStrategy) -> TimeWindowedStream[K, V]:
         """Choose between a result at every update and one final result when a window closes.
 
-        Stateful; never repartitions. See `EmitStrategy` for what is lost when stream time jumps.
+        Stateful. Never repartitions. See `EmitStrategy` for what is lost when stream time jumps.
 
         >>> builder = StreamsBuilder()
         >>> windowed = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10))
@@ -66,7 +66,7 @@ class TimeWindowedStream(Generic[K, V]):
         _check_strategy(strategy)
         if strategy.on_close and isinstance(self.windows, UnlimitedWindows):
             raise TopologyError(
-                "emit_strategy: unlimited windows never close, on_window_close would emit nothing. "
+                "emit_strategy: unlimited windows never close, so on_window_close would emit nothing. "
                 "Use on_window_update or other windows"
             )
         return replace(self, on_close=strategy.on_close)
@@ -76,7 +76,7 @@ class TimeWindowedStream(Generic[K, V]):
     ) -> tables.KTable[Windowed[K], int]:
         """Count the records of each key and window.
 
-        Stateful; repartitions when the key was changed; drops null keys, counts null values (sliding: drops them).
+        Stateful. Repartitions if the key was changed. Drops null keys. Counts null values; sliding windows drop them.
 
         >>> builder = StreamsBuilder()
         >>> windowed = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10, grace=5))
@@ -95,10 +95,10 @@ class TimeWindowedStream(Generic[K, V]):
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
     ) -> tables.KTable[Windowed[K], V]:
-        """Combine the values of each key and window by `reducer(aggregate, value)`; the first is taken as it is.
+        """Combine the values of each key and window with `reducer(aggregate, value)`.
 
-        Stateful; repartitions when the key was changed; drops null keys. A null value is given to the reducer (sliding:
-        dropped).
+        The first value is the first aggregate. Stateful. Repartitions if the key was changed. Drops null keys. The
+        reducer gets null values; sliding windows drop them.
 
         >>> builder = StreamsBuilder()
         >>> builder.stream("in").group_by_key().windowed_by(TumblingWindows(10)).reduce(max).to_stream().to("out")
@@ -119,10 +119,10 @@ class TimeWindowedStream(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> tables.KTable[Windowed[K], A]:
-        """Fold the values of each key and window by `aggregator(key, value, aggregate)`, from `initializer()`.
+        """Fold the values of each key and window with `aggregator(key, value, aggregate)`, from `initializer()` on.
 
-        Stateful; repartitions when the key was changed; drops null keys. The aggregator sees null values (sliding: they
-        are dropped). An aggregate of None deletes.
+        Stateful. Repartitions if the key was changed. Drops null keys. The aggregator gets null values; sliding windows
+        drop them. An aggregate of None deletes the window's row.
 
         >>> builder = StreamsBuilder()
         >>> windowed = builder.stream("in").group_by_key().windowed_by(SlidingWindows(10))
@@ -145,10 +145,10 @@ class TimeWindowedStream(Generic[K, V]):
 
 @dataclass(frozen=True, eq=False)
 class SessionWindowedStream(Generic[K, V]):
-    """Records grouped by key and session. A null key is dropped; a null value is folded in.
+    """Records grouped by key and session. Null keys are dropped. Null values are folded in.
 
-    Made by `GroupedStream.windowed_by(SessionWindows(...))`. A record that extends a session deletes the old one from
-    the table and puts the new one in; its timestamp is the session's end.
+    `GroupedStream.windowed_by(SessionWindows(...))` makes one. A record that extends a session deletes the old session
+    from the table and adds the new one. The timestamp of a result is the session's end.
 
     >>> builder = StreamsBuilder()
     >>> builder.stream("in").group_by_key().windowed_by(SessionWindows(10)).count().to_stream().to("out")
@@ -166,7 +166,7 @@ class SessionWindowedStream(Generic[K, V]):
     def emit_strategy(self, strategy: EmitStrategy) -> SessionWindowedStream[K, V]:
         """Choose between a result at every update and one final result when a session closes.
 
-        Stateful; never repartitions.
+        Stateful. Never repartitions.
 
         >>> builder = StreamsBuilder()
         >>> sessions = builder.stream("in").group_by_key().windowed_by(SessionWindows(10))
@@ -183,7 +183,7 @@ class SessionWindowedStream(Generic[K, V]):
     ) -> tables.KTable[Windowed[K], int]:
         """Count the records of each session.
 
-        Stateful; repartitions when the key was changed; drops null keys, counts null values.
+        Stateful. Repartitions if the key was changed. Drops null keys. Counts null values.
 
         >>> builder = StreamsBuilder()
         >>> sessions = builder.stream("in").group_by_key().windowed_by(SessionWindows(10))
@@ -201,9 +201,9 @@ class SessionWindowedStream(Generic[K, V]):
     def reduce(
         self, reducer: Callable[[V, V], V], *, store: str | Materialized | None = None, name: str | None = None
     ) -> tables.KTable[Windowed[K], V]:
-        """Combine the values of each session by `reducer(aggregate, value)`; it merges sessions, too.
+        """Combine the values of each session with `reducer(aggregate, value)`. The reducer merges sessions, too.
 
-        Stateful; repartitions when the key was changed; drops null keys.
+        Stateful. Repartitions if the key was changed. Drops null keys.
 
         >>> builder = StreamsBuilder()
         >>> sessions = builder.stream("in").group_by_key().windowed_by(SessionWindows(10))
@@ -231,9 +231,9 @@ class SessionWindowedStream(Generic[K, V]):
         store: str | Materialized | None = None,
         name: str | None = None,
     ) -> tables.KTable[Windowed[K], A]:
-        """Fold the values of each session; `merger(key, left, right)` puts two sessions together.
+        """Fold the values of each session. `merger(key, left, right)` merges two sessions.
 
-        Stateful; repartitions when the key was changed; drops null keys; the aggregator sees null values.
+        Stateful. Repartitions if the key was changed. Drops null keys. The aggregator gets null values.
 
         >>> builder = StreamsBuilder()
         >>> sessions = builder.stream("in").group_by_key().windowed_by(SessionWindows(10, grace=60))
@@ -261,7 +261,7 @@ class SessionWindowedStream(Generic[K, V]):
 
 
 def _first_or(reducer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Return a reducer as an aggregator, which takes the first value unchanged."""
+    """Return a reducer as an aggregator. The first value is the first aggregate."""
     check_function(reducer, "reduce")
     return lambda key, value, aggregate: value if aggregate is None else reducer(aggregate, value)
 

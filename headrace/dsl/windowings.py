@@ -1,4 +1,4 @@
-"""How an aggregation divides the records of a key: not at all, into windows of time, or into sessions.
+"""Windowings: an aggregation divides the records of a key into windows of time, into sessions, or not at all.
 
 A windowing decides which store keeps the results, how a later step looks them up, how their keys are serialized, and
 which operator folds the records.
@@ -159,7 +159,7 @@ def check_windows(windows: Any) -> Any:
 
 
 def windowing_of(windows: Any, *, shared: bool = False) -> Windowing:
-    """Return the windowing of a cogroup with these windows, or with none."""
+    """Return the windowing for these windows, or for none."""
     if windows is None:
         return NoWindowing()
     return SessionWindowing(windows) if isinstance(windows, SessionWindows) else TimeWindowing(windows, shared=shared)

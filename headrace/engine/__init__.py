@@ -1,1 +1,1 @@
-"""What runs a topology, whatever runs it: what a task reads, keeps and writes. Knows nothing of Spark."""
+"""The engine: what a task reads, keeps and writes in a batch. It does not know Spark."""

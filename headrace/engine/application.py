@@ -25,13 +25,13 @@ class Application:
     config: StreamsConfig
     plan: Plan
     task_numbers: Mapping[int, list[int]]
-    """By unit, the numbers of its tasks."""
+    """The numbers of each unit's tasks."""
     generations: Mapping[str, int]
-    """How often a store was dropped. What it held before is out of reach."""
+    """How often each store was dropped. Its contents from before are out of reach."""
     image_dir: Path | None
-    """Where images are; None: on each executor's own disk."""
+    """The folder of the images; None: on each executor's own disk."""
     changelogs: Mapping[str, TopicInfo] = field(default_factory=dict)
-    """By store, the topic that its changes go to."""
+    """The topic that each store's changes go to."""
 
     @cached_property
     def sub_topologies(self) -> Mapping[int, SubTopology]:
@@ -40,7 +40,7 @@ class Application:
 
     @cached_property
     def units(self) -> Mapping[int, tuple[Unit, int]]:
-        """By task number, its unit and its partition there."""
+        """The unit and the partition of each task number."""
         return {
             number: (unit, partition)
             for unit in self.plan.units
@@ -64,11 +64,11 @@ class Application:
         return frozenset(topic.name for topic in self.changelogs.values())
 
     def is_of_level(self, task: int, level: int) -> bool:
-        """Tell whether this is a task of a level's units with state."""
+        """Tell whether a task has state and belongs to a level."""
         found = self.units.get(task)
         return found is not None and found[0].stateful and found[0].level == level
 
     def is_stateless(self, task: int) -> bool:
-        """Tell whether this is a task that keeps nothing, and so can run anywhere."""
+        """Tell whether a task has no state, so that it can run anywhere."""
         found = self.units.get(task)
         return found is not None and not found[0].stateful

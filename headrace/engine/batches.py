@@ -1,4 +1,4 @@
-"""Batches: what each of them reads, and which task reads it."""
+"""Batches: which records each of them reads, and which tasks read them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ RangeForTasks = tuple[TopicRange, list[int]]
 
 
 class ReadPlan(msgspec.Struct, frozen=True):
-    """What an application reads, and which tasks read it."""
+    """The topics that an application reads, and the tasks that read them."""
 
     tasks: dict[str, list[list[int]]]
-    """By topic and partition, the tasks that read it."""
+    """The tasks that read each partition of a topic."""
     resets: dict[str, str]
-    """Where a topic that was never read begins: "earliest", "latest", or "none" for nowhere."""
+    """Where to begin in a topic that was never read: "earliest", "latest", or "none" for an error."""
     limit: int
     """How many records a batch may have."""
     ticking: list[int]
-    """The tasks that are told the time when no records come."""
+    """The tasks that get the time even if no records come."""
     tick_ms: int
     goes_on_after_loss: bool
-    """Whether to go on when records were deleted unread."""
+    """Whether to continue if records were deleted unread."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class BatchEnd:
     """Where the next batch begins."""
     begin: Positions
     ids: Mapping[str, str]
-    """By topic: a topic that was deleted and created again has another id."""
+    """The id of each topic: a topic that was deleted and created again has another id."""
     now: int
     notes: list[str] = field(default_factory=list)
-    """Which records were deleted unread."""
+    """What the user should know about records that were deleted unread."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the end as the checkpoint keeps it."""
+        """Return the end in the form that the checkpoint keeps."""
         found = {
             "topics": _with_text_keys(self.positions),
             "from": _with_text_keys(self.begin),
@@ -66,7 +66,7 @@ class BatchEnd:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> BatchEnd:
-        """Read an end that the checkpoint has kept."""
+        """Make an end from the form that the checkpoint keeps."""
         return cls(
             _with_int_keys(found["topics"]),
             _with_int_keys(found["from"]),
@@ -94,17 +94,17 @@ class BatchPlanner:
         return BatchEnd(begin, begin, self._ids(), 0)
 
     def stop_at_present_ends(self) -> None:
-        """Read no record that comes after this moment."""
+        """Read no records that come after this moment."""
         self._until = {topic: self._broker.end_offsets(topic) for topic in self._plan.tasks}
 
     def next(self, last: BatchEnd) -> BatchEnd | None:
-        """Plan the batch after another; return None when there is nothing to do."""
+        """Plan the batch that follows another. Return None if there is nothing to do."""
         plan = self._plan
         before = {topic: dict(offsets) for topic, offsets in last.positions.items()}
         ids = self._ids()
         new = [topic for topic in plan.tasks if topic not in before]
         before.update(self._beginnings(new))
-        # A partition that was added begins with its first record, wherever a new topic begins.
+        # Read a partition that was added from its first record, wherever reading begins in a new topic.
         begin = {
             topic: {partition: before[topic].get(partition, 0) for partition in range(len(tasks))}
             for topic, tasks in plan.tasks.items()
@@ -121,7 +121,7 @@ class BatchPlanner:
         return self._planned
 
     def tick(self, last: BatchEnd, now: int) -> BatchEnd:
-        """Plan a batch without records, in which the clock moves on."""
+        """Plan a batch without records, which only advances the clock."""
         self._planned = BatchEnd(last.positions, last.positions, last.ids, now)
         return self._planned
 
@@ -155,13 +155,13 @@ class BatchPlanner:
         return found, notes
 
     def ticks(self, end: BatchEnd) -> list[tuple[int, ClockTick]]:
-        """Return the messages that tell tasks the time."""
+        """Return the messages that give tasks the time."""
         return [(task, ClockTick(end.now)) for task in self._plan.ticking]
 
     # -- records that were deleted unread -----------------------------------------------------------------------------
 
     def _lost(self, begin: Positions, ids: Mapping[str, str], known: Mapping[str, str]) -> tuple[Positions, list[str]]:
-        """Return where to go on in partitions whose next records are gone, with notes; raise unless that is wanted."""
+        """Return where to continue in partitions whose next records are gone, and notes. Raise if that is an error."""
         broker = self._broker
         notes = []
         anew = [topic for topic in begin if ids[topic] != known.get(topic, ids[topic])]
@@ -177,13 +177,13 @@ class BatchPlanner:
                 notes.append(f"topic '{topic}', partition {partition}: {gone} are gone")
         if lost and not self._plan.goes_on_after_loss:
             raise TopicError(
-                f"{'; '.join(notes)}. Start over with headrace reset, or set on_data_loss='continue' to go on with the "
-                "records that are left"
+                f"{'; '.join(notes)}. Start over with headrace reset, or set on_data_loss='continue' to continue with "
+                "the records that are left"
             )
         return lost, notes
 
     def _check_again(self, begin: Positions, end: BatchEnd) -> list[str]:
-        """Check that the records of a batch that an earlier run has planned are still there; return notes on losses."""
+        """Check that the records of a batch that an earlier run planned still exist. Return notes on losses."""
         ids, after = self._ids(), end.positions
         planned = {
             topic: {partition: first for partition, first in offsets.items() if first < after[topic][partition]}
@@ -193,7 +193,7 @@ class BatchPlanner:
         lost, notes = self._lost({topic: offsets for topic, offsets in planned.items() if offsets}, ids, end.ids)
         for topic, offsets in lost.items():
             if ids[topic] != end.ids.get(topic, ids[topic]):
-                begin[topic] = after[topic]  # the batch was planned over another topic of this name
+                begin[topic] = after[topic]  # the batch was planned for an earlier topic of this name
             else:
                 ends = after[topic]
                 begin[topic] |= {
@@ -211,10 +211,10 @@ class BatchPlanner:
         for topic in found:
             if resets[topic] == "none":
                 raise TopicError(
-                    f"topic '{topic}' was never read, and its offset reset is 'none', which only goes on from an "
+                    f"topic '{topic}' was never read, and its offset reset is 'none', which only continues an "
                     "earlier run. Set it to 'earliest' or 'latest'"
                 )
-        # The end of the committed records: a transaction that is open now will have its records later.
+        # These are the ends of the committed records. The records of a transaction that is open now come later.
         return found | broker.plan_batch({topic: found[topic] for topic in found if resets[topic] == "latest"}, None)
 
 

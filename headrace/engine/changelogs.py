@@ -16,11 +16,11 @@ from headrace.topology.names import changelog_topic, is_generated_store
 from headrace.topology.topology import Topology
 
 _KINDS = frozenset({"key-value", "timestamped-key-value", "window", "timestamped-window", "session", "versioned"})
-"""The kinds of stores whose bytes are the same in Kafka Streams."""
+"""The kinds of stores whose bytes are the same as in Kafka Streams."""
 _EXTRA_MS = 86_400_000
-"""How much longer Kafka Streams keeps windows and versions in their changelog: clocks may not agree."""
+"""How much longer than the store a changelog keeps windows and versions, as in Kafka Streams: clocks may disagree."""
 _TIMES = {"window": 12, "timestamped-window": 12, "session": 16}
-"""How many bytes before the end of an entry's key its time stands: a window's start, or a session's end."""
+"""Where the time is in an entry key, in bytes from its end: the start of a window, or the end of a session."""
 _timestamp = Struct(">q").unpack_from
 
 
@@ -47,16 +47,16 @@ def _longer(kept: Any) -> int | None:
 
 
 def logged_versions(store: VersionedStore[Any, Any]) -> RecordColumns:
-    """Return the puts of a versioned store as records: all of them, since a batch may put a key several times."""
+    """Return all puts of a versioned store as records, because a batch may put a key several times."""
     return RecordColumns.of([(key, value, max(time, 1), None) for key, value, time in store.take_puts()])
 
 
 def logged_entries(changes: Changes, kind: str, now: int, floor: int) -> RecordColumns:
     """Return changes as records.
 
-    A store that keeps a timestamp before its value gives it to the record. Other records get the start of the window,
-    the end of the session, or the time `now`. Entries before `floor` have expired: as in Kafka Streams, the topic's
-    retention deletes them, not a record.
+    If a store keeps a timestamp before the value, the record gets it. Other records get the start of the window, the
+    end of the session, or the time `now`. Entries before `floor` have expired. As in Kafka Streams, no record deletes
+    them: the topic's retention does.
     """
     time_width, timestamped = _TIMES.get(kind), kind.startswith("timestamped")
     if (

@@ -1,7 +1,7 @@
-"""The commit: the driver ends a batch when all its tasks have run, and says that it counts.
+"""The commit: when all tasks of a batch have run, the driver ends the batch and says that it counts.
 
-The records that tasks have not written themselves, the positions where the next batch begins, and a marker with the
-batch's number are one transaction. A batch that is tried again after a crash finds its marker and is skipped.
+One transaction has the records that tasks have not written themselves, the positions at which the next batch begins,
+and a marker with the batch's number. If a batch is tried again after a crash, its marker is there and it is skipped.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class BatchCommitter:
         self._worker, self._run, self._metrics = worker, run, metrics
 
     def commit(self, messages: list[bytes], batch: int, stages_seconds: float) -> None:
-        """Write a batch, given the last messages of its stages; raise the exception of a task that has failed."""
+        """Write a batch, given the messages for the driver. If a task has failed, raise its exception."""
         started = time.perf_counter()
-        with collection_paused():  # until everything that the batch has made is gone
+        with collection_paused():  # until all objects of the batch are gone
             outputs, reports = _sorted_out(messages)
             messages.clear()
             positions = self._positions(reports)

@@ -12,7 +12,7 @@ from headrace.topology.topology import Topology
 
 
 def source_topics(topology: Topology, known: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    """Return the topics that each source reads; a pattern's are those of the broker that match it."""
+    """Return the topics that each source reads. A pattern reads the broker's topics that match it."""
     return {
         source.name: source.topics if source.pattern is None else tuple(sorted(filter(source.reads, known)))
         for source in topology.sources()
@@ -20,10 +20,10 @@ def source_topics(topology: Topology, known: Mapping[str, int]) -> dict[str, tup
 
 
 def count_partitions(topology: Topology, known: Mapping[str, int], default: int) -> dict[str, int]:
-    """Return the partitions of all topics, internal ones included, given those that the broker has.
+    """Return the number of partitions of all topics, internal ones included. `known` has those of the broker.
 
-    A repartition topic without a number has as many partitions as the widest topic that feeds it, or as the other side
-    of its join. A topic that does not exist yet has `default`.
+    A repartition topic without a number of its own gets that of the widest topic that feeds it, or that of the other
+    side of its join. A topic that does not exist yet gets `default`.
     """
     sources = source_topics(topology, known)
     counts = {topic: known.get(topic, default) for topics in sources.values() for topic in topics}
@@ -31,7 +31,7 @@ def count_partitions(topology: Topology, known: Mapping[str, int], default: int)
     given = {topic: count for topic, count in internal.items() if count is not None}
     counts.update({topic: given.get(topic, 0) for topic in internal})
     feeding = _feeding(topology, sources)
-    # Every round carries numbers one repartition further; there are at most as many as there are topics.
+    # Each round carries the numbers past one more repartition, and there are at most as many of these as topics.
     for _ in range(len(internal) + 1):
         before = dict(counts)
         for topic in internal:
@@ -62,7 +62,7 @@ def _align(
     given: Mapping[str, int],
     internal: Mapping[str, int | None],
 ) -> None:
-    """Give the free topics of a join the number of the fixed ones, or raise when those differ."""
+    """Give the topics of a join that have no fixed number the number of the others. Raise if these differ."""
     fixed = {topic: given.get(topic, counts[topic]) for topic in topics if topic in given or topic not in internal}
     if len(set(fixed.values())) > 1:
         said = ", ".join(f"'{topic}' has {count}" for topic, count in sorted(fixed.items()))

@@ -1,9 +1,9 @@
 """Named points at which a test can make the process die.
 
-`HEADRACE_CRASH=POINT@N:FILE` kills the process that comes to POINT for the N-th time, counted in FILE over all
-processes; `POINT@N,M:FILE` does so again at the M-th time. Several of these are separated by blanks.
-`HEADRACE_CRASH_PID` names another process to kill first, for example the application when a worker dies.
-Without these variables a point costs a look at an empty list.
+`HEADRACE_CRASH=POINT@N:FILE` kills the process that gets to POINT for the N-th time, counted in FILE over all
+processes. `POINT@N,M:FILE` kills again at the M-th time. Separate several of these by blanks. `HEADRACE_CRASH_PID`
+names another process to kill first, for example the application when a worker dies. Without these variables a point
+costs only a look at an empty list.
 
 Tests: `tests/spark/test_recovery.py`.
 """

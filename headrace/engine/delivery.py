@@ -1,9 +1,9 @@
 """Delivery: how the outputs of tasks reach the topics of the broker, once for every batch.
 
-There are two ways. *In place*, a task's outputs and changelogs are written in the process where it runs, in a
-transaction with the task's marker (Kafka). *Through the driver*, they travel on as messages, and the driver merges
-those of all tasks and writes them with the batch's marker (the embedded log, which has one writer at a time). Either
-way the driver ends the batch: see `commit.py`.
+There are two ways. *In place* (Kafka): the process where a task runs writes the task's outputs and changelogs, in a
+transaction with the task's marker. *Through the driver* (the embedded log, which has one writer at a time): outputs
+travel to the driver as messages, and the driver merges the outputs of all tasks and writes them with the batch's
+marker. In both cases the driver ends the batch: see `commit.py`.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from headrace.task.lanes import Causes, merge_order, taken_in
 
 
 class Outbox(Protocol):
-    """What the tasks of one process have put out in a batch.
+    """The outputs of the tasks of one process in a batch.
 
-    Use it in a `with` statement: without a commit, what was written is taken back.
+    Use it in a `with` statement. If the statement ends without a commit, nothing of the outputs becomes visible.
     """
 
     def put(
         self, lane: str, number: int, topic: str, sent: OutputColumns, causes: Causes, sender: int
     ) -> Iterable[Routed]:
-        """Take a task's outputs to one topic; return messages that must travel on for them, numbered from `number`."""
+        """Take a task's outputs to one topic. Return the messages that must carry them on, numbered from `number`."""
 
     def put_changelog(
         self, lane: str, topic: str, partition: int, records: RecordColumns, causes: Causes
     ) -> Iterable[Routed]:
-        """Take the changes of a task's store; return the messages that must travel on for them."""
+        """Take the changes of a task's store. Return the messages that must carry them on."""
 
     def commit(self) -> None:
-        """Write all of it, where it is written here."""
+        """Write the outputs, if this process writes them."""
 
     def numbers(self) -> dict[str, float]:
-        """Return how many records were written here, without those of changelogs, and how long writing took."""
+        """Return how many records this process wrote, without changelogs, and how long writing took."""
 
     def __enter__(self) -> Self: ...
 
@@ -64,21 +64,21 @@ class Outbox(Protocol):
 
 
 class Delivery(Protocol):
-    """How a run's outputs leave. It is made where the run begins and travels to the workers."""
+    """How a run's outputs reach their topics. It is made where the run begins and travels to the workers."""
 
     @property
     def merges_by_cause(self) -> bool:
-        """Whether outputs of several tasks are merged, for which they need their causes."""
+        """Whether outputs of several tasks are merged, and so need their causes."""
 
     def check_task_attempt(self, attempt: int) -> None:
-        """Raise when a task must not run for the second time in one try at a batch."""
+        """Raise if a task must not run a second time in the same try at a batch."""
 
     def open(self, worker: Worker, batch: int) -> Outbox:
-        """Begin to take what the tasks of this process put out in a batch."""
+        """Open an outbox for the tasks of this process in a batch."""
 
 
 def delivery_of(permit: object | None) -> Delivery:
-    """Return how a run's outputs leave: in place if the broker permits it."""
+    """Return the delivery of a run: in place if the broker gave a permit."""
     return DeliveryThroughDriver() if permit is None else DeliveryInPlace(permit)
 
 
@@ -87,7 +87,7 @@ def delivery_of(permit: object | None) -> Delivery:
 
 @dataclass(frozen=True)
 class DeliveryInPlace:
-    """Outputs are written where tasks run, in the order of each task. Between tasks there is none, as in Java."""
+    """Outputs are written where tasks run. Each task's outputs are in order. Two tasks have no order, as in Java."""
 
     permit: object
 
@@ -96,9 +96,9 @@ class DeliveryInPlace:
         return False
 
     def check_task_attempt(self, attempt: int) -> None:
-        """Raise when a task runs again: its first attempt may have written, which only the next run gets to know.
+        """Raise if a task runs again: its first attempt may have written, and only the next run can find out.
 
-        Spark runs the tasks of an executor that it has lost again by itself, also those that were done.
+        If Spark loses an executor, it runs all tasks of this executor again by itself, even the finished ones.
         """
         if attempt > 0:
             raise StreamsError("Spark has lost an executor. The next run tries the whole batch again")
@@ -110,7 +110,7 @@ class DeliveryInPlace:
 class OutboxInPlace:
     """Holds outputs until all are there, then writes them in one transaction.
 
-    A broker gives a transaction a minute, and nobody knows how long tasks take.
+    A broker allows a transaction to take a minute, but tasks may take longer.
     """
 
     def __init__(self, worker: Worker, permit: object, batch: int) -> None:
@@ -124,7 +124,7 @@ class OutboxInPlace:
         self, lane: str, number: int, topic: str, sent: OutputColumns, causes: Causes, sender: int
     ) -> Iterable[Routed]:
         routes = self._worker.application.routes
-        if routes.key_decides(topic, sent):  # the broker's client does it in a fraction of the time
+        if routes.key_decides(topic, sent):  # let the broker's client choose: it takes a fraction of the time
             self._hold(lane, topic, UNKNOWN_PARTITION, _to_write(sent))
         else:
             for partition, mine in routes.by_partition(topic, sent, sender):
@@ -173,7 +173,7 @@ class OutboxInPlace:
 
 
 class DeliveryThroughDriver:
-    """Outputs travel to the driver, which merges them by cause: a topic partition has the order of its causes."""
+    """Outputs travel to the driver. It merges them, so a topic partition is in the order of its records' causes."""
 
     @property
     def merges_by_cause(self) -> bool:
@@ -234,7 +234,7 @@ def _messages(
 
 
 def merged(outputs: Iterable[OutputRecords]) -> Iterator[PartitionRecords]:
-    """Walk what a batch has for each topic partition, in the order of the causes."""
+    """Walk the topic partitions that a batch writes to, each with its records in the order of their causes."""
     by_partition: dict[tuple[str, int], list[OutputRecords]] = {}
     for message in sorted(outputs, key=lane_order):
         by_partition.setdefault((message.topic, message.partition), []).append(message)

@@ -1,4 +1,4 @@
-"""What becomes of an exception in a task: messages that end the batch, so that it reaches the user as it is.
+"""Failures: an exception in a task becomes messages that end the batch, so that it reaches the user unchanged.
 
 Tests: `tests/engine/test_in_process.py`.
 """
@@ -14,9 +14,9 @@ BEFORE_ALL_LEVELS = -1
 
 
 def failure_messages(application: Application, level: int, error: Exception) -> list[Routed]:
-    """Tell the driver that a task of a level has failed, and all tasks of the levels after it.
+    """Return messages that tell the driver, and all tasks of later levels, that a task of a level has failed.
 
-    These lack the records that it would have sent them. If they wrote what they make of the rest, it would count.
+    The later tasks lack the records that the failed task would have sent. So they must not write their outputs.
     """
     failure = Failure.of(_as_ours(error))
     later = [task for task, (unit, _) in application.units.items() if unit.stateful and unit.level > level]

@@ -1,7 +1,7 @@
-"""The identity of a checkpoint: which task has which state, and what its stores were.
+"""The identity of a checkpoint: which task has which state, and the kinds and serdes of the stores.
 
-It is kept in a file beside Spark's checkpoint. Spark finds a task's state by the number it is grouped by, so a task
-keeps its number for ever. Numbers are chosen so that Spark's hash spreads the tasks of a unit evenly.
+A file beside Spark's checkpoint keeps it. Spark groups by the number of the task and finds the task's state by it, so
+a task keeps its number for ever. Numbers are chosen so that Spark's hash spreads the tasks of a unit evenly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 @dataclass
 class KnownUnit:
-    """A unit as the checkpoint has it."""
+    """A unit that the checkpoint knows."""
 
     level: int
     stateful: bool
@@ -39,21 +39,21 @@ class KnownUnit:
     tasks: list[int]
     """The numbers of its tasks."""
     together: bool | None = None
-    """Whether one task runs all partitions and names its state by them; None: older checkpoints do not say."""
+    """Whether one task runs all partitions and names its state by them; None if an older checkpoint does not say."""
 
 
 @dataclass
 class Identity:
-    """What an application's checkpoint has of it."""
+    """The state that an application's checkpoint has, by task and store."""
 
     lineage: str
-    """An id made up when the application begins from nothing: it differs from that of a checkpoint before a reset."""
+    """An id that is made when the checkpoint begins. After a reset it is another one."""
     shuffle_partitions: int
     units: list[KnownUnit] = field(default_factory=list)
     stores: dict[str, str] = field(default_factory=dict)
-    """By name, the kind of a store and its serdes."""
+    """The kind and serdes of each store, by its name."""
     generations: dict[str, int] = field(default_factory=dict)
-    """How often a store was dropped. What it held before is out of reach."""
+    """How often each store was dropped. Its contents from before are out of reach."""
     stateful_levels: list[int] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
     """The topics that were ever read."""
@@ -64,7 +64,7 @@ class Identity:
 
     @classmethod
     def load(cls, path: Path) -> Identity | None:
-        """Read the file; None when there is none."""
+        """Read the file. Return None if it does not exist."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -74,7 +74,10 @@ class Identity:
                 f"'{path}' cannot be read: {error}. Restore it, or start over with headrace reset"
             ) from error
         if data.pop("format", None) != FORMAT:
-            raise StreamsError(f"'{path}' was written by another version of Headrace: use that one, or headrace reset")
+            raise StreamsError(
+                f"'{path}' was written by another version of Headrace. "
+                "Use that version, or start over with headrace reset"
+            )
         return cls(**{**data, "units": [KnownUnit(**unit) for unit in data["units"]]})
 
     def save(self, path: Path) -> None:
@@ -89,14 +92,15 @@ class Identity:
         draft.replace(path)
 
     def take_up(self, plan: Plan, topology: Topology, config: StreamsConfig) -> dict[int, list[int]]:
-        """Fit a plan to what is known; return the numbers of every unit's tasks, or raise when it does not fit."""
+        """Fit a plan to the checkpoint. Return the numbers of each unit's tasks, or raise if the plan does not fit."""
         self._check_stores(topology, config)
         fresh = not self.units
         levels = plan.stateful_levels()
         if not fresh and len(levels) != len(self.stateful_levels):
             raise StreamsError(
-                f"the topology now has {len(levels)} levels of repartition with state, and its checkpoint has "
-                f"{len(self.stateful_levels)}: the state cannot be carried over. Start over with headrace reset"
+                f"the topology now has {len(levels)} levels of steps with state, but the checkpoint has "
+                f"{len(self.stateful_levels)}: the state does not fit. Undo the change, or start over with headrace "
+                "reset"
             )
         numbers: dict[int, list[int]] = {}
         known: list[KnownUnit] = []
@@ -131,7 +135,7 @@ class Identity:
                     unit.together,
                 )
             )
-        # Units that are gone keep their numbers, so that no other task gets their state.
+        # Units that no longer exist keep their numbers, so that no other task gets their state.
         self.units = known + [unit for unit in left if unit.stateful]
         self.stateful_levels = levels
         self.read = sorted({*self.read, *plan.input_topics()})
@@ -151,12 +155,12 @@ class Identity:
             if name not in now:
                 raise StreamsError(
                     f"store '{name}' ({was}) is in the application's state but no longer in the topology. If it was "
-                    f"renamed, give it its old name; to give up what it holds, set drop_stores=['{name}']"
+                    f"renamed, give it its old name. To give up its contents, set drop_stores=['{name}']"
                 )
             if now[name] != was:
                 raise StreamsError(
                     f"store '{name}' has changed: its state was written as {was}; the topology now has {now[name]}. "
-                    f"Give the new store another name, or set drop_stores=['{name}'] to give up what it holds"
+                    f"Give the new store another name, or set drop_stores=['{name}'] to give up its contents"
                 )
         self.stores = now
 
@@ -166,8 +170,8 @@ class Identity:
         if len(with_stores) > 1:
             apart = ", ".join(f"'{name}'" for known in with_stores for name in sorted(stores & set(known.stores)))
             raise StreamsError(
-                f"the stores {apart} belong to one sub-topology now, and to different ones in the checkpoint: their "
-                "state cannot be merged. Start over with headrace reset"
+                f"the stores {apart} belong to one sub-topology now, but to different ones in the checkpoint: their "
+                "state cannot be merged. Undo the change, or start over with headrace reset"
             )
         if with_stores:
             moved = (set(with_stores[0].stores) - stores) & set(topology.stores)
@@ -175,19 +179,19 @@ class Identity:
                 apart = ", ".join(f"'{name}'" for name in sorted(moved))
                 raise StreamsError(
                     f"the stores {apart} belong to another sub-topology now than in the checkpoint: their state cannot "
-                    "be split. Start over with headrace reset"
+                    "be split. Undo the change, or start over with headrace reset"
                 )
             return with_stores[0]
         return next((known for known in left if not known.stores and topics & set(known.topics)), None)
 
     def _check_tables(self, tables: list[str], known: KnownUnit | None) -> None:
-        """Raise when a new reader of a global table would miss its beginning."""
+        """Raise if a new reader of a global table would miss its beginning."""
         read = {*self.read, *(topic for unit in self.units for topic in unit.tables)}
         for topic in tables:
             if topic in read and (known is None or topic not in known.tables):
                 raise StreamsError(
-                    f"the global table of topic '{topic}' has a new reader, which would miss what was read of it "
-                    "before. Start over with headrace reset"
+                    f"the global table of topic '{topic}' has a new reader, which would miss the records that were "
+                    "read before. Undo the change, or start over with headrace reset"
                 )
 
     def _check_unit(self, unit: Unit, known: KnownUnit, topics: set[str], levels: list[int]) -> None:
@@ -196,26 +200,27 @@ class Identity:
         if known.level != levels.index(unit.level):
             stores = ", ".join(f"'{name}'" for name in known.stores) or "none"
             raise StreamsError(
-                f"the stores {stores} now come after another number of repartitions: their state cannot be carried "
-                "over. Start over with headrace reset"
+                f"the stores {stores} now come after another number of repartitions: their state does not fit. "
+                "Undo the change, or start over with headrace reset"
             )
         if known.together not in (None, unit.together):
             stores = ", ".join(f"'{name}'" for name in known.stores) or "none"
             raise StreamsError(
-                f"the stores {stores} now {'come into' if unit.together else 'leave'} a cycle of sub-topologies, such "
-                "as that of a foreign-key join: their state cannot be carried over. Start over with headrace reset"
+                f"the stores {stores} now {'become part of' if unit.together else 'leave'} a cycle of sub-topologies, "
+                "such as that of a foreign-key join: their state does not fit. Undo the change, or start over with "
+                "headrace reset"
             )
         if known.partitions != unit.partitions:
             named = ", ".join(f"'{topic}'" for topic in sorted(topics))
             raise StreamsError(
                 f"the topics {named} had {known.partitions} partitions when the state of their stores was written "
-                f"and have {unit.partitions} now: keys would look for their state in the wrong task. Start over with "
-                "headrace reset"
+                f"and have {unit.partitions} now: keys would look for their state in the wrong task. Create the topics "
+                f"again with {known.partitions} partitions, or start over with headrace reset"
             )
 
 
 def fingerprint(topology: Topology, name: str, config: StreamsConfig) -> str:
-    """Describe a store, as far as its bytes depend on it."""
+    """Describe everything about a store that its bytes depend on."""
     builder = topology.stores[name]
     defaults = {"key": repr(config.default_key_serde)}
     values = repr(config.default_value_serde)
@@ -237,7 +242,7 @@ def first_number(partition: int, shuffle_partitions: int, used: Collection[int] 
 
 
 def last_number(partition: int, shuffle_partitions: int) -> int:
-    """Return the last number that Spark's hash puts into a shuffle partition: no task has it."""
+    """Return the last number that Spark's hash puts into a shuffle partition. No task has this number."""
     return _next_number(partition, shuffle_partitions, (), _LAST, -1)
 
 

@@ -1,4 +1,4 @@
-"""The images of the tasks on this host: opened once per process, thrown away after a reboot."""
+"""The images of the tasks on this host. A process opens each once; after a reboot they are deleted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _process = os.getpid()
 def image_folder(given: Path | None, application_id: str) -> Path:
     """Return the folder of an application's images: the given one, or one on the executor's own disk.
 
-    There they last as long as the executor: Spark deletes its local directories when it ends.
+    On the executor's disk they last as long as the executor, because Spark deletes its local directories at its end.
     """
     if given is not None:
         return given
@@ -33,7 +33,7 @@ def image_folder(given: Path | None, application_id: str) -> Path:
 
 
 def current_images(images: Path) -> Path:
-    """Return the folder for images since the machine was started; delete older ones, which nobody may use."""
+    """Return the folder for images since the machine was started. Delete older images, which may be damaged."""
     if images.exists() and _BOOT_VARIABLE not in os.environ:
         for folder in images.iterdir():
             if folder.name != boot_id():
@@ -46,7 +46,7 @@ def open_image(path: Path) -> Iterator[LmdbImage]:
     """Use the image in a folder. A process opens each once and keeps it open."""
     global _process
     if _process != os.getpid():
-        _open.clear()  # LMDB cannot be used across a fork: the open images belong to the parent
+        _open.clear()  # LMDB cannot be used after a fork: the open images are the parent's
         _process = os.getpid()
     image = _open.get(path)
     if image is None or not path.exists():
@@ -66,7 +66,7 @@ def open_image(path: Path) -> Iterator[LmdbImage]:
 def boot_id() -> str:
     """Return an id that changes when the machine is started again.
 
-    Images are written without waiting for the disk, so they are good only while the machine runs. In a test,
+    Images are written without waiting for the disk, so they are valid only until the machine stops. In a test,
     `HEADRACE_BOOT_ID` makes one machine look like another.
     """
     given = os.environ.get(_BOOT_VARIABLE)
@@ -79,7 +79,7 @@ def boot_id() -> str:
 
 
 class SpacesOfTask:
-    """The image as the stores of one sub-topology of a task see it."""
+    """The spaces of one sub-topology in the image of a task."""
 
     def __init__(self, image: LmdbImage, prefix: str, stores: Sequence[str], generations: Mapping[str, int]) -> None:
         self._image, self._prefix = image, prefix

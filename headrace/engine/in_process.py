@@ -1,7 +1,7 @@
-"""The whole engine in one process, without Spark: batches are planned, processed and committed one after the other.
+"""The whole engine in one process, without Spark: it plans, processes and commits one batch after the other.
 
-State is kept in memory and in images. It is the place to see how the parts of the engine belong together, and runs
-whatever must not depend on Spark: tests, and profiles of a task.
+State is kept in memory and in images. Read this module to see how the modules of the engine work together. Use it where
+Spark is not wanted: in tests, and to profile a task.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class InProcessEngine:
         self.end: BatchEnd = self.planner.first()
         """Where the last batch ended."""
         self.now = 0
-        """The wall clock, which stands still unless it is moved on."""
+        """The wall clock. It stands still until it is moved."""
         self._batch = 0
 
     def run_until_caught_up(self) -> None:
@@ -92,31 +92,31 @@ class InProcessEngine:
             self.run_batch(end)
 
     def advance_wall_clock(self, now: int) -> None:
-        """Move the clock on, and call the punctuations that it makes due."""
+        """Move the clock, and call the punctuations that are due then."""
         self.now = now
         self.run_batch(self.planner.tick(self.end, now))
 
     def run_batch(self, end: BatchEnd) -> None:
-        """Run the batch that has this end, and commit it."""
+        """Run the batch with this end, and commit it."""
         started = perf_counter()
         rows = self.process(self.messages(end))
         self.commit(rows, end, perf_counter() - started)
 
     def commit(self, rows: list[bytes], end: BatchEnd, stages_seconds: float = 0.0) -> None:
-        """Commit the batch that has this end, given the messages for the driver."""
+        """Commit the batch with this end, given the messages for the driver."""
         self._committer.commit(rows, self._batch, stages_seconds)
         self._batch += 1
         self.end = end
 
     def messages(self, end: BatchEnd) -> list[Routed]:
-        """Return what tasks are told to do in a batch, and what the driver is told."""
+        """Return the first messages of a batch, for tasks and for the driver."""
         ranges, notes = self.planner.ranges(end)
         told: list[Routed] = [(task, wanted) for wanted, tasks in ranges for task in tasks]
         report = Report("reader", {}, end.positions, notes)
         return [*told, *self.planner.ticks(end), (FOR_DRIVER, report)]
 
     def process(self, messages: Iterable[Routed]) -> list[bytes]:
-        """Send messages through all stages; return those for the driver."""
+        """Send messages through all stages. Return the messages for the driver."""
         rows = list(_encoded(self._stateless(messages)))
         for level in self.application.plan.stateful_levels():
             mine: dict[int, list[Message]] = {}

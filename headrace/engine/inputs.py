@@ -1,4 +1,4 @@
-"""Inputs: what a task reads in a batch. It reads ranges of topics itself, and other tasks have sent it records."""
+"""Inputs: what a task reads in a batch. These are ranges of topics, and records that other tasks have sent."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from headrace.task.lanes import Lane, joined, unknown_causes
 
 
 class Inputs:
-    """Reads what the tasks of one process take in a batch, as lanes.
+    """Reads the inputs of the tasks of one process in a batch, as lanes.
 
-    Without `with_causes`, pages that are read one after the other get no causes: nobody merges what becomes of them.
+    Without `with_causes`, pages that are read one after the other get no causes, because their outputs are not merged.
     """
 
     def __init__(self, worker: Worker, *, with_causes: bool) -> None:
         self._worker, self._with_causes = worker, with_causes
         self.numbers = {"records_read": 0.0, "source_seconds": 0.0}
-        """How many records were read from topics of sources, and how long all reading took."""
+        """How many records were read from the topics of sources, and how long reading took in all."""
 
     def lanes(self, messages: Sequence[ForTask]) -> list[Lane]:
-        """Return everything that a task takes. Of equal causes, the first lane goes first.
+        """Return all inputs of a task. Among records with equal causes, those of the first lane come first.
 
-        Messages come in any order; the lanes have the same order in every attempt. A global table's records go before
-        those of other topics.
+        Messages come in any order, but the lanes have the same order in every attempt. The records of global tables
+        come before those of other topics.
         """
         tables = self._worker.application.plan.global_readers
         ranges = [message for message in messages if isinstance(message, TopicRange)]
@@ -35,14 +35,14 @@ class Inputs:
         return lanes + [lane for wanted in ranges for lane in self._whole(wanted)]
 
     def sent(self, messages: Sequence[SentRecords]) -> list[Lane]:
-        """Return the lanes of what other tasks have sent."""
+        """Return the lanes of records that other tasks have sent."""
         started = perf_counter()
         lanes = lanes_of(messages)
         self.numbers["source_seconds"] += perf_counter() - started
         return lanes
 
     def pages(self, wanted: TopicRange) -> Iterator[Lane]:
-        """Walk a range page by page, so that nobody has to keep all of it."""
+        """Read a range page by page, so that not all of it is in memory."""
         return self._pages(wanted, self._with_causes)
 
     def _whole(self, wanted: TopicRange) -> Iterator[Lane]:
@@ -74,7 +74,7 @@ class Inputs:
 
 
 def only_range(messages: Sequence[ForTask]) -> TopicRange | None:
-    """Return the range that is all that a task reads in a batch; None when there is more, or nothing."""
+    """Return the range if it is the only input of a task in a batch; None if there are more inputs, or none."""
     inputs = [message for message in messages if isinstance(message, TopicRange | SentRecords)]
     only = inputs[0] if len(inputs) == 1 else None
     return only if isinstance(only, TopicRange) else None

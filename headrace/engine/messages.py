@@ -1,6 +1,6 @@
-"""Messages: what travels between stages, many records in one binary value.
+"""Messages: what travels between stages. One binary value can have many records.
 
-A row of a stage is (task, message). Spark plans, shuffles and checkpoints a handful of rows. It does not look into
+A row of a stage is (task, message). Spark plans, shuffles and checkpoints a handful of rows, and does not look into
 them.
 """
 
@@ -22,14 +22,14 @@ from headrace.records import Headers
 from headrace.task.lanes import Causes, Lane, joined
 
 FOR_DRIVER = -1
-"""The task number of a message that no task takes."""
+"""The task number of a message that is for the driver."""
 RECORDS_PER_MESSAGE = 20_000
 
 
 class TopicRange(msgspec.Struct, array_like=True, tag=4, frozen=True):
-    """Records for a task to read: those of a topic partition from one offset to before another.
+    """A range for a task to read.
 
-    The task reads them itself, so they need not travel through Spark.
+    The task reads the records itself, so they need not travel through Spark.
     """
 
     topic: str
@@ -41,32 +41,32 @@ class TopicRange(msgspec.Struct, array_like=True, tag=4, frozen=True):
 
 
 class ClockTick(msgspec.Struct, array_like=True, tag=5, frozen=True):
-    """The time, for a task with punctuations by the wall clock, whether records come or not."""
+    """The time, for a task with punctuations by the wall clock, even if no records come."""
 
     now: int
 
 
 class SentRecords(msgspec.Struct, array_like=True, tag=0, gc=False):
-    """Records that one task sends to another, in a partition of an internal topic."""
+    """Records that one task sends to another, for a partition of an internal topic."""
 
     topic: str
     partition: int
     lane: str
-    """Names the task that sent them."""
+    """The lane, named after the task that sent the records."""
     number: int
-    """Which message of its lane this is."""
+    """The number of this message in its lane."""
     now: int
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     timestamps: bytes
     headers: Sequence[Headers | None] | None
-    """None when no record has any."""
+    """None if no record has any."""
     times: bytes
     """The times of their causes. Columns of numbers are arrays of 64-bit integers."""
     sequences: bytes
 
     def records(self) -> Iterator[RawRecord]:
-        """Walk the records. They have no offsets; their causes' sequences stand in for them."""
+        """Walk the records. They have no offsets, so the sequences of their causes take the place of offsets."""
         sequences = np.frombuffer(self.sequences, np.int64).tolist()
         timestamps = np.frombuffer(self.timestamps, np.int64).tolist()
         return zip(sequences, timestamps, self.keys, self.values, self.headers or repeat(None), sequences)
@@ -77,7 +77,7 @@ class OutputRecords(msgspec.Struct, array_like=True, tag=1, gc=False):
 
     topic: str
     partition: int
-    """-1 when the key decides, where the records are written."""
+    """-1 if the key decides when the records are written."""
     lane: str
     number: int
     records: Sequence[RecordToWrite]
@@ -87,7 +87,7 @@ class OutputRecords(msgspec.Struct, array_like=True, tag=1, gc=False):
 
 
 class Report(msgspec.Struct, array_like=True, tag=2):
-    """What a task or a reader did in a batch."""
+    """What a task or the source did in a batch."""
 
     name: str
     numbers: dict[str, float]
@@ -104,7 +104,7 @@ class Failure(msgspec.Struct, array_like=True, tag=3):
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Pack an exception; one that cannot be pickled becomes an error with its text."""
+        """Pack an exception. One that cannot be pickled becomes a `StreamsError` with its text."""
         try:
             pickled = pickle.dumps((error, error.__cause__))
             pickle.loads(pickled)
@@ -122,7 +122,7 @@ class Failure(msgspec.Struct, array_like=True, tag=3):
 
 
 class EndOfInput(msgspec.Struct, array_like=True, tag=6, frozen=True):
-    """The last message of a shuffle partition: all tasks of the partition have had their messages."""
+    """The last message of a shuffle partition: all tasks of the partition have received their messages."""
 
 
 ForTask: TypeAlias = TopicRange | SentRecords | ClockTick
@@ -141,7 +141,7 @@ _SIZE = struct.Struct(">I")
 
 
 def encode(message: Message) -> bytes:
-    """Turn a message into bytes. A large one is compressed, since Spark copies it many times."""
+    """Turn a message into bytes. Compress a large one, because Spark copies it many times."""
     data = _encode(message)
     if len(data) < _LARGE:
         return data + _PLAIN
@@ -159,7 +159,7 @@ def decode(data: bytes) -> Message:
 
 
 def lanes_of(messages: Sequence[SentRecords]) -> list[Lane]:
-    """Put the messages of a batch in order and join those of a lane. The order of the lanes is the same every time."""
+    """Join the messages of each lane, in order. The lanes have the same order every time."""
     by_lane: dict[tuple[str, str, int], list[SentRecords]] = {}
     for message in sorted(messages, key=lane_order):
         by_lane.setdefault((message.lane, message.topic, message.partition), []).append(message)
@@ -189,7 +189,7 @@ def slices(size: int, length: int) -> Iterator[slice]:
 
 
 def lane_order(message: SentRecords | OutputRecords) -> tuple[str, int]:
-    """Return the key to sort messages by: their lanes, and their order there."""
+    """Return the key to sort messages by: the lane, and the number in the lane."""
     return message.lane, message.number
 
 

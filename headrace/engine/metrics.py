@@ -14,11 +14,11 @@ _RATE_SECONDS = 10.0
 _HELP = {
     "records_in_total": "Records read from topics.",
     "records_out_total": "Records written to topics.",
-    "dropped_records_total": "Records dropped by the rules: too late, without a key, or by a handler.",
+    "dropped_records_total": "Records dropped: too late, without a key, or by a handler.",
     "batches_total": "Batches committed.",
     "records_per_second": "Records read per second, over the last seconds.",
-    "state_bytes": "About how much the stores hold.",
-    "state_log_bytes": "How much the state logs take in Spark's checkpoint.",
+    "state_bytes": "About how many bytes the stores hold.",
+    "state_log_bytes": "How many bytes the state logs take in Spark's checkpoint.",
     "batch_seconds": "How long the last batch took.",
     "batch_source_seconds": "Of that, reading, over all workers.",
     "batch_process_seconds": "Of that, processing records, over all workers.",
@@ -46,7 +46,7 @@ class Metrics:
         write_seconds: float,
         written: bool,
     ) -> None:
-        """Add the reports of a batch. A batch that was skipped counts for nothing."""
+        """Add the reports of a batch. A skipped batch does not count."""
         sums: dict[str, float] = {}
         with self._lock:
             for report in reports:
@@ -82,7 +82,7 @@ class Metrics:
             return {topic: dict(ends) for topic, ends in self._positions.items()}
 
     def as_dict(self, ends: Mapping[str, Mapping[int, int]], start: Mapping[str, Mapping[int, int]]) -> dict[str, Any]:
-        """Return everything, with the lag of each topic partition."""
+        """Return all metrics, with the lag of each topic partition."""
         with self._lock:
             now = time.monotonic()
             while len(self._recent) > 2 and self._recent[1][0] < now - _RATE_SECONDS:
@@ -100,7 +100,7 @@ class Metrics:
     def as_prometheus(
         self, ends: Mapping[str, Mapping[int, int]], start: Mapping[str, Mapping[int, int]], state: str
     ) -> str:
-        """Return everything as text that Prometheus reads."""
+        """Return all metrics as text for Prometheus."""
         # Imported here: most applications are never asked for this, and it takes a moment.
         from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric

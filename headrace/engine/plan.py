@@ -1,10 +1,10 @@
-"""The plan: which tasks an application has, in which stage each runs, and what feeds it.
+"""The plan: which tasks an application has, in which stage each runs, and which topics feed it.
 
-A *unit* runs as one task per partition: a sub-topology with the global tables that it reads. Sub-topologies that send
-records in a cycle through internal topics (a foreign-key join) are one unit with a single task for all partitions, so
-that a record and everything that follows from it is done before the next one. A unit's *level* is the longest chain of
-stateful units before it. The stateful tasks of a level run in one stage; tasks without state run where their records
-come from.
+A *unit* is a sub-topology with the global tables that it reads, and runs as one task per partition. Sub-topologies that
+send records in a cycle through internal topics (a foreign-key join) are one unit with a single task for all
+partitions. So a record, with everything that follows from it, is done before the next one begins. A unit's *level* is
+the longest chain of stateful units before it. The stateful tasks of a level run in one stage. Tasks without state run
+where their records come from.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Unit:
     number: int
     subs: tuple[int, ...]
     global_subs: tuple[int, ...]
-    """The sub-topologies that fill the global tables it reads."""
+    """The sub-topologies that fill the global tables that it reads."""
     level: int
     stateful: bool
     together: bool
     """Whether one task runs all partitions."""
     partitions: int
-    """Of its widest topic."""
+    """The number of partitions of its widest topic."""
     depth: int
     """The longest chain of units before it."""
 
@@ -47,16 +47,16 @@ class Plan:
 
     units: tuple[Unit, ...]
     partitions: dict[str, int]
-    """The partitions of every topic that is read or written by name. Internal topics have their name in the broker."""
+    """The partitions of every topic that is read or written by name. Internal topics have their names in the broker."""
     readers: dict[str, int]
     """The unit that reads a topic as one of its own."""
     global_readers: dict[str, tuple[int, ...]]
     """The units that read a topic into a global table."""
     internal: frozenset[str]
     widths: dict[int, int] = field(default_factory=dict)
-    """By sub-topology, how many partitions its widest topic has."""
+    """How many partitions the widest topic of each sub-topology has."""
     key_suffixes: dict[str, int] = field(default_factory=dict)
-    """By topic with windowed keys, how many bytes of a key are its window: the key alone decides the partition."""
+    """For topics with windowed keys, how many bytes of a key are its window, which does not decide the partition."""
 
     def stateful_levels(self) -> list[int]:
         """Return the levels that need a stateful operator."""
@@ -72,7 +72,7 @@ class Plan:
 
 
 def make_plan(topology: Topology, config: StreamsConfig, known: Mapping[str, int]) -> Plan:
-    """Plan a topology over topics that the broker has with these numbers of partitions."""
+    """Plan a topology. `known` has the number of partitions of each topic in the broker."""
     subs = {sub.id: sub for sub in topology.sub_topologies()}
     sources = source_topics(topology, known)
     counts = count_partitions(topology, known, config.num_partitions)
@@ -140,10 +140,10 @@ def _units(
 def _levels(
     cycles: Sequence[Sequence[int]], after: Mapping[int, Sequence[int]], stateful: Sequence[bool]
 ) -> tuple[list[int], list[int]]:
-    """Return how many cycles with state, and how many at all, come before each one, on the longest chain."""
+    """Return how many cycles with state, and how many in all, come before each cycle on the longest chain."""
     in_cycle = {sub: number for number, cycle in enumerate(cycles) for sub in cycle}
     levels, depths = [0] * len(cycles), [0] * len(cycles)
-    for number, cycle in enumerate(cycles):  # in topological order: a cycle comes after those that feed it
+    for number, cycle in enumerate(cycles):  # in topological order: a cycle comes after the cycles that feed it
         for following in {in_cycle[other] for sub in cycle for other in after[sub]} - {number}:
             levels[following] = max(levels[following], levels[number] + stateful[number])
             depths[following] = max(depths[following], depths[number] + 1)
@@ -158,11 +158,11 @@ def needs_state(topology: Topology, sub: SubTopology, config: StreamsConfig) -> 
     if any(node.supplier is not None for node in topology.processors(sub)):
         return True  # a processor may ask for the stream time, or schedule something
     extractors = (source.timestamp_extractor or config.default_timestamp_extractor for source in topology.sources(sub))
-    return any(extractor not in stateless for extractor in extractors)  # others are told their partition's latest time
+    return any(extractor not in stateless for extractor in extractors)  # others get their partition's latest time
 
 
 def _global_subs(topology: Topology, cycle: list[SubTopology], subs: Mapping[int, SubTopology]) -> tuple[int, ...]:
-    """Return the sub-topologies of the global tables that a step of these looks into."""
+    """Return the sub-topologies of the global tables that the steps of a cycle look into."""
     fillers = {filler: store for store, filler in topology.global_stores.items()}
     holders = {fillers[name]: sub.id for sub in subs.values() for name in sub.nodes if name in fillers}
     if not holders:
@@ -185,7 +185,7 @@ def _key_suffixes(topology: Topology) -> dict[str, int]:
 
 
 def _strongly_connected(after: Mapping[int, list[int]]) -> list[list[int]]:
-    """Return the cycles of a graph, single nodes included, each before those it leads to."""
+    """Return the cycles of a graph, each before the cycles that it leads to. A single node is a cycle, too."""
     finished: list[int] = []
     seen: set[int] = set()
     for start in after:

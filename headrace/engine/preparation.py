@@ -1,4 +1,4 @@
-"""From a topology to an application that can run: its topics, its plan, and what its checkpoint has of it.
+"""From a topology to an application that can run: create its topics, plan it, and fit the plan to its checkpoint.
 
 Tests: `tests/engine/test_in_process.py`.
 """
@@ -35,7 +35,7 @@ def make_application(
     identity: Identity,
     images: Path | None,
 ) -> Application:
-    """Fit a plan to the checkpoint's identity; raise when the state cannot be carried over."""
+    """Fit a plan to the checkpoint's identity. Raise if the state does not fit."""
     numbers = identity.take_up(plan, topology, config)
     logged = changelogs(topology, config, plan) if broker.keeps_changelogs else {}
     return Application(topology, config, plan, numbers, dict(identity.generations), images, logged)

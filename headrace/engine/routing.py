@@ -1,4 +1,4 @@
-"""Routing: from a topic that a task writes to the tasks that read it, or out to the broker."""
+"""Routing: from a topic that a task writes to the tasks that read it, or to the broker."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from headrace.raw_records import OutputColumns
 from headrace.task.lanes import Causes
 
 UNKNOWN_PARTITION = -1
-"""Of a topic that only a record has named: the key decides where the record is written."""
+"""The partition of a record for a topic that only a record has named: the key decides when the record is written."""
 
 
 class Outlet(Protocol):
-    """Takes the records that go to topics of the broker."""
+    """Takes the outputs for topics of the broker."""
 
     def put(
         self, lane: str, number: int, topic: str, sent: OutputColumns, causes: Causes, sender: int
     ) -> Iterable[Routed]:
-        """Take a task's outputs to one topic; return messages that must travel on for them, numbered from `number`."""
+        """Take a task's outputs to one topic. Return the messages that must carry them on, numbered from `number`."""
 
 
 @dataclass(frozen=True)
 class Routes:
-    """Knows the partitions of every topic, and which tasks read the internal ones."""
+    """The partitions of every topic, and the tasks that read the internal ones."""
 
     partitions: Mapping[str, int]
     tasks: Mapping[str, Sequence[int]]
-    """Of an internal topic: the task that takes each partition."""
+    """The task that takes each partition of an internal topic."""
     key_suffixes: Mapping[str, int] = field(default_factory=dict)
-    """How many bytes of a topic's windowed keys are their window: the key alone decides."""
+    """How many bytes of a topic's windowed keys are their window, which does not decide the partition."""
 
     def send(
         self,
@@ -47,9 +47,9 @@ class Routes:
         now: int,
         outlet: Outlet,
     ) -> list[Routed]:
-        """Sort what a task has put out by where it goes; return the messages for other tasks, and those of the outlet.
+        """Send a task's outputs to the tasks that read them, or to the outlet. Return the messages of both.
 
-        The first message gets this number in its lane. The sender is the task's partition.
+        The first message gets `number` in its lane. `sender` is the task's partition.
         """
         sent: list[Routed] = []
         for topic, columns in outputs:
@@ -86,17 +86,17 @@ class Routes:
                 number += 1
 
     def choose_partition(self, topic: str, key: bytes | None, sender: int) -> int:
-        """Return the partition that a record goes to: the key's, or for a null key the one that its sender has."""
+        """Return the partition that a record goes to. The key decides, or for a null key the sender's partition."""
         count = self.partitions.get(topic, 0)
         if count < 2:
-            return count - 1  # of an unknown topic: UNKNOWN_PARTITION
+            return count - 1  # UNKNOWN_PARTITION for an unknown topic
         if key is None:
             return sender % count
         suffix = self.key_suffixes.get(topic, 0)
         return partition_of(key[:-suffix] if suffix else key, count)
 
     def key_decides(self, topic: str, columns: OutputColumns) -> bool:
-        """Tell whether the whole key of every record decides its partition, so that a broker's client can choose it."""
+        """Tell whether the whole key decides the partition of every record, so that a broker's client can choose it."""
         return topic not in self.key_suffixes and set(columns.partitions) == {None} and _none_is_null(columns.keys)
 
     def by_partition(self, topic: str, columns: OutputColumns, sender: int) -> Iterator[tuple[int, OutputColumns]]:
@@ -109,7 +109,7 @@ class Routes:
             yield partition, columns.at(np.flatnonzero(chosen == partition).tolist())
 
     def _choose(self, topic: str, columns: OutputColumns, sender: int) -> int | npt.NDArray[np.int64]:
-        """Return the partition of each record, or one for all of them. The keys of a page are hashed together."""
+        """Return the partition of each record, or one for all. Hash the keys of a page together."""
         count, suffix, keys = self.partitions.get(topic, 0), self.key_suffixes.get(topic, 0), columns.keys
         if set(columns.partitions) == {None}:
             if count < 2:
@@ -128,7 +128,7 @@ def _none_is_null(keys: Sequence[bytes | None]) -> bool:
 
 
 def _partitions(keys: Sequence[bytes], count: int, suffix: int) -> npt.NDArray[np.int64]:
-    """Return the partition of each key. Where the same keys come again and again, each is hashed once."""
+    """Return the partition of each key. If keys repeat often, hash each once."""
     distinct = list(set(keys))
     few = len(distinct) < len(keys) // 4
     hashed = distinct if few else keys

@@ -1,9 +1,9 @@
 """The state log: how a task's state survives, in Spark's checkpoint and beside the worker.
 
-Each batch that changes a task's stores adds one *epoch* to its log, a blob with the changes. The image on the host's
-disk is a copy that can be read fast. An image holds only what Spark has committed: the changes of the last batch lie in
-it as *pending*, and are applied when Spark turns out to have them. So a batch that fails, or that two processes try,
-does no harm, and an image may be lost at any time.
+Each batch that changes a task's stores adds one *epoch*, the changes of the batch, to the task's log. The image on the
+host's disk is a copy of the state for fast reads. It applies only changes that Spark has committed: the changes of the
+last batch are in the image as *pending*, until the next batch finds that Spark has them. So a batch that fails, or
+that two processes try, does no harm, and an image may be lost at any time.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from headrace.state.lmdb_image import LmdbImage
 _PART_BYTES = 8 << 20
 _SMALL_LOG_BYTES = 1 << 20
 _GARBAGE_FACTOR = 1.5
-"""How much larger than the image the log may grow before it is cut. Spark then holds about twice the live state."""
+"""The log is replaced when it is this much larger than the image. Spark then holds about twice the live state."""
 
 _AT, _CELLS, _PENDING = b"at", b"cells", b"pending"
 
 
 class Head(NamedTuple):
-    """Where a task's log ends, and where reading it begins."""
+    """Where a task's log ends, and where to begin to read it."""
 
     epoch: int
     attempt: str
-    """An id that the attempt made up which wrote the epoch: two attempts at a batch differ in it."""
+    """The id of the attempt that wrote the epoch. Each attempt at a batch has another id."""
     snapshot: int
-    """The epoch of the last snapshot; 0 when there is none."""
+    """The epoch of the last snapshot; 0 if there is none."""
     snapshot_parts: int
     logged_bytes: int
 
@@ -49,16 +49,16 @@ class EpochStore(Protocol):
         """Replace the head."""
 
     def get(self, epoch: int, part: int) -> bytes | None:
-        """Return a part. Parts from 0 on are the changes of an epoch; those below 0 are the snapshot at its end."""
+        """Return an epoch part. From 0 on they are the changes of an epoch, below 0 the snapshot at its end."""
 
     def put(self, epoch: int, part: int, blob: bytes) -> None:
-        """Write a part."""
+        """Write an epoch part."""
 
     def remove(self, epoch: int, part: int) -> None:
-        """Delete a part."""
+        """Delete an epoch part."""
 
     def keys(self) -> Iterator[tuple[int, int]]:
-        """Walk the epochs and parts there are."""
+        """Walk the keys of all epoch parts: (epoch, part)."""
 
 
 class EpochPart(msgspec.Struct, array_like=True):
@@ -66,7 +66,7 @@ class EpochPart(msgspec.Struct, array_like=True):
 
     attempt: str
     previous: str
-    """The attempt of the epoch before: it names the state to which the changes apply."""
+    """The attempt of the epoch before. It identifies the state that the changes apply to."""
     parts: int
     spaces: dict[str, dict[bytes, bytes | None]]
     cells: dict[str, dict[str, Any]]
@@ -94,10 +94,10 @@ class StateLog:
     epochs: EpochStore
     image: LmdbImage
     wanted: frozenset[str] | None = None
-    """The spaces that stores use. Others are left out of the next snapshot. None: all."""
+    """The spaces that stores use; the next snapshot leaves out the others. None: all are used."""
 
     def restore(self) -> dict[str, dict[str, Any]]:
-        """Bring the image to the last epoch that Spark has committed; return the cells of the task."""
+        """Bring the image to the last epoch that Spark has committed. Return the cells of the task."""
         self.image.refresh()
         head, at = self.epochs.head(), self._mark(_AT)
         self._head = head
@@ -111,9 +111,9 @@ class StateLog:
         return {} if cells is None else _decode_cells(cells)
 
     def shorten(self) -> bool:
-        """Replace the log by a snapshot when most of it is out of date; tell whether it was.
+        """Replace the log by a snapshot if most of it is out of date. Tell whether it was replaced.
 
-        Call it after `restore`: the image then is the sum of the log.
+        Call this after `restore`: then the image has the whole log applied.
         """
         head = self._head
         if head is None or head.logged_bytes <= _SMALL_LOG_BYTES + _GARBAGE_FACTOR * self.image.total_bytes():
@@ -184,8 +184,8 @@ class StateLog:
         at = self._mark(_AT)
         if at is None or at.attempt != head.attempt:
             raise ProcessorStateError(
-                f"the state of a task in Spark's checkpoint does not fit together: expected epoch {head.epoch} "
-                f"({head.attempt}), got {at}. Restore the checkpoint, or start over with headrace reset"
+                f"the state of a task in Spark's checkpoint is inconsistent: expected epoch {head.epoch} "
+                f"({head.attempt}), got {at}. Restore the checkpoint from a copy, or start over with headrace reset"
             )
 
     def _parts_of(self, epoch: int) -> Iterator[bytes]:
@@ -195,7 +195,7 @@ class StateLog:
             yield _checked(self.epochs.get(epoch, number))
 
     def _apply(self, epoch: int, attempt: str | None, blobs: Iterable[bytes]) -> None:
-        """Apply parts one by one. The last one marks the image, so that an epoch which was cut off is applied again."""
+        """Apply epoch parts one by one. The last one marks the image, so that an interrupted epoch is applied again."""
         cells: bytes | None = None
         waiting: EpochPart | None = None
         for blob in blobs:
@@ -216,7 +216,7 @@ class StateLog:
         return None if data is None else _decode_mark(data)
 
     def _live_spaces(self) -> Iterator[dict[str, dict[bytes, bytes | None]]]:
-        """Walk the image in pieces; at least one, for the cells."""
+        """Walk the image in pieces. There is at least one, for the cells."""
         yield {}
         for name, entries in self.image.entries(_PART_BYTES):
             if self.wanted is None or name in self.wanted:
@@ -231,7 +231,7 @@ def _follows(pending: Mark, at: Mark | None) -> bool:
 
 
 def _in_parts(changes: Mapping[str, Changes]) -> Iterator[dict[str, Changes]]:
-    """Cut changes into parts that fit into memory several times; at least one."""
+    """Cut changes into parts, at least one. Each is so small that several fit into memory."""
     part: dict[str, Changes] = {}
     size = 0
     for name, changed in changes.items():
@@ -255,7 +255,7 @@ def _pending_key(number: int) -> bytes:
 def _checked(blob: bytes | None) -> bytes:
     if blob is None:
         raise ProcessorStateError(
-            "a part of a task's state is missing in Spark's checkpoint. Restore the checkpoint, or start over with "
-            "headrace reset"
+            "a part of a task's state is missing in Spark's checkpoint. Restore the checkpoint from a copy, or start "
+            "over with headrace reset"
         )
     return blob

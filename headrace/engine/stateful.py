@@ -1,4 +1,4 @@
-"""One task with state for one batch: restore its state, process its records, keep its changes, send on its outputs.
+"""One task with state for one batch: restore its state, process its records, keep its changes, send its outputs.
 
 Tests: `tests/conformance/test_engines.py`.
 """
@@ -28,9 +28,9 @@ from headrace.task.running import TaskRunner
 
 
 class StatefulTask:
-    """A task in a batch. Its outputs are committed in `finish`, when it is known that it has had all its records.
+    """A task in a batch. Call `finish`, which commits its outputs, once it is known that the task has had all records.
 
-    An exception becomes a message, so that it reaches the user as it is.
+    An exception becomes a message, so that it reaches the user unchanged.
     """
 
     def __init__(self, worker: Worker, delivery: Delivery, number: int, epochs: EpochStore, batch: int) -> None:
@@ -41,7 +41,7 @@ class StatefulTask:
         self._numbers: dict[str, float] | None = None
 
     def run(self, messages: Sequence[ForTask]) -> list[Routed]:
-        """Process its records, and all that follows from them without state; return the messages for others."""
+        """Process the records, also in tasks without state that they lead to. Return the messages for other tasks."""
         try:
             with collection_paused():
                 started = perf_counter()
@@ -53,7 +53,7 @@ class StatefulTask:
             return self._failed(error)
 
     def finish(self) -> list[Routed]:
-        """Commit what it has put out, unless it has failed, and report what it did."""
+        """Commit the outputs and report what the task did, unless it has failed."""
         if self._numbers is None:
             return []
         try:
@@ -95,7 +95,7 @@ class StatefulTask:
         return sent
 
     def _process(self, running: TaskRunner, messages: Sequence[ForTask]) -> Causes:
-        """Process everything the task takes; a single range page by page."""
+        """Process all inputs of the task; a single range page by page."""
         alone = only_range(messages)
         if alone is not None:
             causes = running.process_pages(self._inputs.pages(alone))
@@ -115,7 +115,7 @@ class StatefulTask:
         causes: Causes,
         now: int,
     ) -> list[Routed]:
-        """Send outputs on their way, then the changes of stores that have changelogs."""
+        """Send the outputs, then the changes of stores that have changelogs."""
         routes, lane = self._worker.application.routes, str(self._number)
         sent = routes.send(outputs, causes, lane, 0, self._partition, now, self._outbox)
         for topic, partition, entries in tasks.changelogs(changes, cells):

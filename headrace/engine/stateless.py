@@ -1,4 +1,4 @@
-"""Tasks without state: they run where their records are, in whichever process that is."""
+"""Tasks without state: they run in the process where their records are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headrace.task.lanes import Causes, Lane
 from headrace.task.task import Task
 
 _ENOUGH = 10_000
-"""How many records are processed before their outputs are sent on."""
+"""How many records to process before their outputs are sent."""
 
 
 class StatelessTasks:
@@ -30,25 +30,25 @@ class StatelessTasks:
         self._inputs = Inputs(worker, with_causes=True)
         self._tasks: dict[tuple[int, int], Task] = {}
         self._sent: dict[str, int] = {}
-        """How many messages each lane has."""
+        """How many messages each lane has so far."""
 
     @property
     def dropped_records(self) -> int:
-        """How many records they have dropped."""
+        """How many records the tasks have dropped."""
         return sum(task.dropped_records for task in self._tasks.values())
 
     def __bool__(self) -> bool:
-        """Tell whether any had something to do."""
+        """Tell whether any task had something to do."""
         return bool(self._tasks)
 
     def run(self, number: int, now: int, process: Callable[[Task], Causes]) -> list[Routed]:
-        """Let a task process records, all or some of its batch; return the messages for others."""
+        """Let a task process records, all or some of its batch. Return the messages for other tasks."""
         return self.follow(str(number), self._run(number, f"{number}:", now, process))
 
     def follow(self, origin: str, sent: Iterable[Routed]) -> list[Routed]:
-        """Process what a task has sent to tasks without state; return the messages for others, and those they send.
+        """Process the messages that a task has sent to tasks without state. Return the remaining and the new messages.
 
-        Everything that comes to a task, by several ways perhaps, is there before it begins, to be merged by cause.
+        A task begins when all its records are there, even if they come in several ways: it merges them by cause.
         """
         units = self._application.units
         waiting: dict[int, list[SentRecords]] = {}
@@ -61,7 +61,7 @@ class StatelessTasks:
         return rest
 
     def _sort_out(self, sent: Iterable[Routed], waiting: dict[int, list[SentRecords]]) -> list[Routed]:
-        """Add the messages for tasks without state to those that wait for them; return the rest."""
+        """Add the messages for tasks without state to `waiting`. Return the rest."""
         rest: list[Routed] = []
         for to, message in sent:
             if isinstance(message, SentRecords) and self._application.is_stateless(to):
@@ -71,9 +71,9 @@ class StatelessTasks:
         return rest
 
     def _run(self, number: int, lane: str, now: int, process: Callable[[Task], Causes]) -> list[Routed]:
-        """Let a task process records, and return the messages that it sends.
+        """Let a task process records. Return the messages that it sends.
 
-        They have a lane for each origin of the records: there they are in order.
+        There is one lane for each origin of the records. In a lane the messages are in order.
         """
         unit, partition = self._application.units[number]
         task = self._task(unit, partition, now)
@@ -112,7 +112,7 @@ class StatelessStage:
         self._process_seconds = 0.0
 
     def run(self, number: int, ranges: Sequence[TopicRange]) -> Iterator[list[Routed]]:
-        """Process what a task reads: one range page by page, several all together, merged by cause."""
+        """Process what a task reads: a single range page by page, or several ranges together, merged by cause."""
         now, inputs = ranges[0].now, self._inputs.numbers
         try:
             with collection_paused():
@@ -126,7 +126,7 @@ class StatelessStage:
             yield self._failed(error)
 
     def _turns(self, ranges: Sequence[TopicRange]) -> Iterator[Callable[[Task], Causes]]:
-        """Walk the pieces of a task's work; after each, its outputs are sent on: enough of them for a message."""
+        """Walk the pieces of a task's work. Each gives enough outputs for a message, which is sent after it."""
         alone = only_range(ranges)
         if alone is None:
             yield partial(Task.process_lanes, lanes=self._inputs.lanes(ranges))
@@ -136,7 +136,7 @@ class StatelessStage:
             yield partial(Task.process_pages, pages=_enough(first, pages))
 
     def end(self) -> list[Routed]:
-        """Commit what was put out, and report what was done, if anything was."""
+        """Commit the outputs. Report what was done, if anything was."""
         if self._has_failed:
             return []
         try:
@@ -165,7 +165,7 @@ class StatelessStage:
 
 
 def _enough(first: Lane, rest: Iterator[Lane]) -> Iterator[Lane]:
-    """Walk a page and the pages behind it until they have enough records; leave the others."""
+    """Walk a page and the pages after it until they have enough records. Leave the others."""
     page: Lane | None = first
     records = 0
     while page is not None:

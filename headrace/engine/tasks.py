@@ -29,10 +29,10 @@ _GENERATIONS = "#generations"
 
 
 class UnitTasks:
-    """Builds and commits what makes up one task of a unit.
+    """Builds and commits the tasks that run as one task of a unit.
 
-    That is one sub-topology for a partition, or one with the global tables that it reads, or all partitions of those
-    that send records in a cycle.
+    These are a sub-topology for one partition, perhaps with the global tables that it reads, or all partitions of the
+    sub-topologies that send records in a cycle.
     """
 
     def __init__(self, worker: Worker, unit: Unit, partition: int, image: LmdbImage, now: int) -> None:
@@ -46,10 +46,10 @@ class UnitTasks:
         ]
         self._globals = [(subs[sub], 0) for sub in unit.global_subs]
         self._versions: dict[tuple[str, int], RecordColumns] = {}
-        """What was put into versioned stores, by name and partition."""
+        """The puts of versioned stores, by store and partition."""
 
     def open_spaces(self) -> frozenset[str]:
-        """Open the space of every store with its second order, before anything is applied to the image; return all."""
+        """Open the space of every store with its time order, before the image changes. Return the spaces' names."""
         opened: set[str] = set()
         for sub, partition in (*self._globals, *self._ordinary):
             for name in sub.stores:
@@ -60,7 +60,7 @@ class UnitTasks:
         return frozenset(opened)
 
     def build(self, cells: CellValues) -> TaskRunner:
-        """Make the tasks, with the values of their cells."""
+        """Make the tasks with these values of their cells."""
         cells = self._without_dropped(cells)
         stores: dict[str, Store] = {}
         tasks = []
@@ -76,7 +76,7 @@ class UnitTasks:
         return TaskGroup(tasks, self._application.routes.choose_partition)
 
     def commit(self, running: TaskRunner) -> tuple[dict[str, Changes], CellValues]:
-        """Commit the tasks; return the changes by space and the values of the cells."""
+        """Commit the tasks. Return the changes by space and the values of the cells."""
         tasks, commits = running.tasks, running.commit()
         self._versions = {
             (store.name, partition): logged_versions(store) for partition, store in self._logged_versioned(tasks)
@@ -118,7 +118,7 @@ class UnitTasks:
         return {name: number for name, number in self._application.generations.items() if name in stores}
 
     def _without_dropped(self, cells: CellValues) -> CellValues:
-        """Return the cells without those of stores that were dropped since they were written."""
+        """Return the cells without the cells of stores that were dropped since they were written."""
         before = cells.get(_GENERATIONS, {})
         gone = tuple(f"{name}/" for name, number in self._generations().items() if before.get(name, 0) != number)
         return {

@@ -1,4 +1,7 @@
-"""The topics that an application names: created when they are missing, looked for again while it runs."""
+"""The topics that an application names: create those that are missing, and notice new ones while it runs.
+
+Tests: `tests/application/test_streams.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from headrace.topology.topology import Topology
 
 
 class NoTopicYetError(TopicError):
-    """No topic matches a pattern: an application that keeps running waits for one."""
+    """No topic matches a pattern yet. An application that keeps running waits for one."""
 
 
 def create_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> dict[str, int]:
-    """Create the topics that the application names and that are missing; return the partitions of all topics."""
+    """Create the missing topics that the application names. Return the number of partitions of all topics."""
     wanted = dict.fromkeys(topology.named_topics(), config.num_partitions)
     broker.ensure_topics(wanted, config.replication_factor)
     known = known_topics(topology, config, broker)
@@ -26,14 +29,13 @@ def create_topics(topology: Topology, config: StreamsConfig, broker: EngineBroke
         if not any(map(node.reads, known)):
             assert node.pattern is not None
             raise NoTopicYetError(
-                f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'. "
-                "Create one, or change the pattern"
+                f"source '{node.name}': no topic matches the pattern '{node.pattern.pattern}'. Create one that does"
             )
     return known
 
 
 def known_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker) -> dict[str, int]:
-    """Return the partitions of all topics but the application's own internal ones, which no pattern means."""
+    """Return the number of partitions of all topics, except the application's internal ones: they match no pattern."""
     named = {topic for source in topology.sources() for topic in source.topics}
     changelogs = {changelog_topic(config.application_id, store) for store in topology.stores}
     own = {commits_topic(config.application_id), *changelogs} - named
@@ -41,7 +43,7 @@ def known_topics(topology: Topology, config: StreamsConfig, broker: EngineBroker
 
 
 def topics_changed(application: Application, broker: EngineBroker) -> bool:
-    """Tell whether there are topics or partitions that were not there when the application was planned."""
+    """Tell whether topics or partitions were added since the application was planned."""
     topology, plan = application.topology, application.plan
     known = known_topics(topology, application.config, broker)
     matching = {topic for topic in known if any(node.reads(topic) for node in _patterns(topology))}

@@ -1,4 +1,4 @@
-"""The wall clock: which tasks have punctuations by it, and how often.
+"""The wall clock: which tasks have punctuations by the wall clock, and how often.
 
 Tests: `tests/conformance/test_engines.py`.
 """
@@ -12,9 +12,9 @@ from headrace.topology.processor import PunctuationType
 
 
 def ticking_tasks(application: Application) -> tuple[list[int], int]:
-    """Return the tasks with punctuations by the wall clock, and the shortest interval of these.
+    """Return the tasks with punctuations by the wall clock, and the shortest interval of these punctuations.
 
-    Only the processors themselves know: each is made once and asked to schedule.
+    Only the processors themselves know. So make each of them once, and see what its `init` schedules.
     """
     tasks: list[int] = []
     intervals: list[int] = []

@@ -13,11 +13,11 @@ from headrace.raw_records import RawRecord
 
 
 class WorkerBroker(BatchSource, BatchWriter, Protocol):
-    """What tasks use of a broker."""
+    """The calls of a broker that tasks use."""
 
 
 class Worker:
-    """What the tasks of one process share: the application and the broker as this process knows it."""
+    """What the tasks of one process share: the application, and this process's broker."""
 
     def __init__(self, application: Application, open_broker: Callable[[], WorkerBroker]) -> None:
         self.application, self._open_broker = application, open_broker
@@ -41,7 +41,7 @@ class Worker:
         return count
 
     def create_topics(self, topics: Iterable[str]) -> None:
-        """Create the topics that only a record has named: those of dead letters, and those that a function chooses."""
+        """Create topics that only a record has named: topics of dead letters, and topics that a function chooses."""
         application = self.application
         planned = application.plan.partitions.keys() | application.changelog_topics
         named = set(topics) - planned

@@ -13,7 +13,7 @@ from headrace.topology.nodes import Process, StepContext
 Emit: TypeAlias = Callable[[int], None]
 """Takes the new close time and forwards the windows that it closes."""
 ClosedRange: TypeAlias = Callable[[int, int], tuple[int, int]]
-"""Takes the last and the new close time; returns the first and the last window start (or session end) to put out."""
+"""Takes the last and the new close time. Returns the first and the last window start (or session end) to emit."""
 FinalResults: TypeAlias = Callable[[int, int], Iterator[tuple[Any, Any, int]]]
 """Takes these two, and walks (windowed key, value, timestamp) of the windows in it."""
 
@@ -21,7 +21,7 @@ FinalResults: TypeAlias = Callable[[int, int], Iterator[tuple[Any, Any, int]]]
 def bind_emission(
     context: StepContext, forward: Process, closed_range: ClosedRange, final_results: FinalResults
 ) -> Emit:
-    """Return the function that puts out the final results of the windows that close."""
+    """Return the function that emits the final results of the windows that close."""
     last_close = context.cell("last_close", -1)
 
     def emit(close: int) -> None:

@@ -1,7 +1,7 @@
 """Join of two tables by a foreign key in the left row.
 
 The left side sends a subscription to the partition of the foreign key. The right side keeps it, and answers now and
-whenever the foreign key's row changes. The left side joins an answer with its current row. An answer carries the hash
+whenever the foreign key's row changes. The left side joins an answer with its current row. An answer has the hash
 of the row that asked for it: if the row has changed since, the answer is dropped.
 
 The operators have the names of Kafka Streams' processors.

@@ -1,4 +1,4 @@
-"""What the two sides of a foreign-key join send each other, and what the right side keeps.
+"""The messages between the two sides of a foreign-key join, and the subscriptions that the right side keeps.
 
 The serdes of the two keys and of the row are called with topics of their own, which end in -fk, -pk and -vh, as in
 Kafka Streams: so no two schemas share a subject of a schema registry.
@@ -68,7 +68,7 @@ class CombinedKeys:
         return self.prefix(foreign) + self._encode_primary(primary)
 
     def prefix(self, foreign: Any) -> bytes:
-        """Return what the keys of all subscriptions of a foreign key begin with."""
+        """Return the prefix of the keys of all subscriptions of a foreign key."""
         raw = self._encode_foreign(foreign)
         return _LENGTH.pack(len(raw)) + raw
 
@@ -129,7 +129,7 @@ class ResponseSerde(Serde[Response]):
 
 
 class StoredSubscriptionSerde(Serde[tuple[bytes | None, int]]):
-    """Serialize what a subscription store keeps: the hash and the partition of a subscription."""
+    """Serialize the values of a subscription store: the hash and the partition of a subscription."""
 
     def __init__(self) -> None:
         pass

@@ -81,7 +81,7 @@ class SessionAggregate:
             elif pass_on is not None:
                 for old_start, old_end, old in replaced:
                     pass_on(raw, key, old_start, old_end, None, old)
-                # A second record at the instant of a one-instant session: only a cache knows of the value before.
+                # A second record at the time of a session of one instant: only a cache knows the value before.
                 before = untouched[0][2] if is_cached and found and not replaced else None
                 pass_on(raw, key, start, end, aggregate, before)
             if emit_closed is not None:
@@ -96,7 +96,7 @@ class SessionAggregate:
         if cache is None:
 
             def pass_on(raw: bytes, key: Any, start: int, end: int, new: Any, old: Any) -> None:
-                # Kafka Streams makes these records anew, without headers.
+                # Kafka Streams makes new records here, without headers.
                 headers, record.headers = record.headers, _NO_HEADERS
                 try:
                     forward(Windowed(key, Window(start, end)), new, old if send_old else None, end)

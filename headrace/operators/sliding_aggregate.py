@@ -1,9 +1,9 @@
 """count, reduce and aggregate over sliding windows.
 
-As in Kafka Streams, a window exists only where it differs from the others: each record at t makes its *left window*
-[t - difference, t], which ends at the record, and, once a later record is within `difference`, its *right window*
-[t + 1, t + 1 + difference], which starts just after it. A record is folded into all windows that contain it; then
-the windows that it calls for are made:
+As in Kafka Streams, a window exists only if its records differ from those of the others. Each record at t makes its
+*left window* [t - difference, t], which ends at the record. Once a later record is within `difference`, it also makes
+its *right window* [t + 1, t + 1 + difference], which starts just after the record. A record is folded into all windows
+that contain it. Then it makes the windows that are missing:
 
 - the right window of the record before it, whose first record it is;
 - its own left window, which begins with what the window before it holds;
@@ -134,7 +134,7 @@ class SlidingAggregate:
         return fold
 
     def _bind_take(self, context: StepContext, fold: Fold, put: Put) -> Take:
-        """Return the function that folds a record into its windows, newest first, and makes what it calls for."""
+        """Return the function that folds a record into its windows, newest first, and makes the new ones."""
         store, difference = context.store(self.store), self.windows.difference
         is_exact, make_left = store.value_is_exact, self._bind_make_left(context, fold, put)
 

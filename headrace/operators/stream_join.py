@@ -123,7 +123,7 @@ class JoinSide:
         stream_time: list[int],
         least_unmatched: list[int],
     ) -> Callable[[], None]:
-        """Return the function that puts out the records whose window has closed without a match."""
+        """Return the function that emits the records whose window has closed without a match."""
         fail, joiner, windows = context.fail, self.joiner, self.windows
         _, after = self._reach()
 
@@ -133,7 +133,7 @@ class JoinSide:
             least_unmatched[0] = MAX_TIME
             open_sides: set[int] = set()
             for timestamp, side, key, values, entry_key in unmatched.walk():
-                # As in Kafka Streams, this ends as the time of the last entry looked at, not of the first that stays.
+                # As in Kafka Streams, this ends as the time of the last entry checked, not of the first that stays.
                 least_unmatched[0] = timestamp
                 if len(open_sides) == 2:
                     break

@@ -1,4 +1,4 @@
-"""suppress: let fewer updates of a table go on, or only the final ones."""
+"""suppress: pass on fewer updates of a table, or only the final ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNBOUNDED = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Buffer:
-    """How much a suppress may hold back, and what it does when the buffer is full.
+    """How much a suppress may hold back, and what to do when the buffer is full.
 
     >>> Buffer.max_records(1000).emit_early_when_full()
     Buffer(records=1000, bytes=9223372036854775807, emits_early=True)
@@ -27,7 +27,7 @@ class Buffer:
     records: int = UNBOUNDED
     bytes: int = UNBOUNDED
     emits_early: bool | None = None
-    """True: the oldest updates go on early; False: the application stops; None: not chosen yet."""
+    """True: release the oldest updates early; False: stop the application; None: not chosen yet."""
 
     @staticmethod
     def unbounded() -> Buffer:
@@ -57,7 +57,7 @@ class Buffer:
         return Buffer(self.records, self.bytes, False)
 
     def emit_early_when_full(self) -> Buffer:
-        """Let the oldest updates go on when the buffer is full."""
+        """Release the oldest updates when the buffer is full."""
         return Buffer(self.records, self.bytes, True)
 
     def with_no_bound(self) -> Buffer:
@@ -67,7 +67,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Suppressed:
-    """When a suppress lets updates go on.
+    """When a suppress releases updates.
 
     >>> Suppressed.until_time_limit(10, Buffer.max_records(1000)).wait
     10
@@ -79,7 +79,7 @@ class Suppressed:
 
     @staticmethod
     def until_window_closes(buffer: Buffer) -> Suppressed:
-        """Let one final result per window go on, when the window closes. The buffer must not emit early.
+        """Release one final result per window, when the window closes. The buffer must not emit early.
 
         >>> builder = StreamsBuilder()
         >>> counts = builder.stream("in").group_by_key().windowed_by(TumblingWindows(10, grace=5)).count()
@@ -99,7 +99,7 @@ class Suppressed:
 
     @staticmethod
     def until_time_limit(limit: int | timedelta, buffer: Buffer) -> Suppressed:
-        """Let a key's latest update go on when its first update has waited this long in stream time.
+        """Release a key's latest update when its first update has waited this long in stream time.
 
         >>> builder = StreamsBuilder()
         >>> table = builder.table("in")
@@ -114,7 +114,7 @@ class Suppressed:
 
 @dataclass(frozen=True)
 class Suppress:
-    """Hold back updates. Of the updates of a key, the last goes on, when the first falls due.
+    """Hold back updates. When the first waiting update of a key falls due, release its last one.
 
     The result has the timestamp and headers of the last update. Stream time is the highest timestamp of the updates
     that this step has seen.

@@ -57,7 +57,7 @@ class TableFilter:
     store: str | None
     send_old: bool
     skips_nothing: bool
-    """Whether an update goes on whose row neither was nor is in the table: a versioned table needs the delete."""
+    """Whether to pass on updates of a row that neither was nor is in the table: a versioned table needs the delete."""
     emits_changes = True
 
     def bind(self, context: StepContext, forward: Process) -> Process:

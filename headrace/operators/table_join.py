@@ -15,8 +15,8 @@ from headrace.topology.nodes import Process, StepContext
 class TableTableJoinSide:
     """Join an update of one table with the current row of the other.
 
-    Results are not deduplicated: the delete of an absent row goes on when the other side has a row. A result has the
-    larger timestamp of the update and the other row.
+    Results are not deduplicated: the delete of an absent row is passed on if the other side has a row. A result has
+    the larger timestamp of the update and the other row.
     """
 
     other: Getter

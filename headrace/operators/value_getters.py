@@ -37,7 +37,7 @@ class Getter(Protocol):
 
 @dataclass(frozen=True)
 class StoreGetter:
-    """Look a key up in the table's own store, of whatever kind."""
+    """Look a key up in the table's own store, of any kind."""
 
     store: str
 

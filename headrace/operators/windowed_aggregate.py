@@ -19,7 +19,7 @@ from headrace.topology.nodes import Cache, Process, StepContext
 _new = tuple.__new__  # makes a Window or a Windowed in half the time that calling the class takes
 
 Fold: TypeAlias = Callable[[Any, Any, int, int, int], bool]
-"""fold(key, value, timestamp, start, end): False when the user's function failed, so that the record is given up."""
+"""fold(key, value, timestamp, start, end): False if the user's function failed, so that the record is dropped."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class WindowAggregate:
         emit_first = emit_last = None
         if self.emit_on_close:
             emit_closed = bind_emission(context, forward, self.closed_starts, window_results(store))
-            # With a cache, Kafka Streams' store gets to know the record's windows at the commit: they do not yet push
-            # out the windows that the record closes.
+            # With a cache, Kafka Streams' store learns of the record's windows at the commit. Until then they do not
+            # push out the windows that the record closes.
             emit_first, emit_last = (None, emit_closed) if cache is None else (emit_closed, None)
         bind_process = self._bind_tumbling if isinstance(self.windows, TumblingWindows) else self._bind_windows
         return bind_process(context, observed, fold, emit_first, emit_last)

@@ -85,7 +85,7 @@ class ProtobufSerde(Serde[Any]):
                 value = message(**(value if of is dict else _without_times(convert(value))))
             elif not isinstance(value, message):
                 raise TypeError("not such a message")
-            # Equal keys must have equal bytes, whatever the order of their maps.
+            # Equal keys must have equal bytes, in any order of their maps.
             data: bytes = value.SerializeToString(deterministic=True)
             return prefix + data
 

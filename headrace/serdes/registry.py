@@ -84,7 +84,7 @@ class Registry:
 
     @property
     def client(self) -> SchemaRegistryClient:
-        """Return this process's client. It remembers all schemas and ids that the registry has told it."""
+        """Return this process's client. It remembers all schemas and ids that the registry has returned."""
         key = os.getpid(), repr(sorted(self.settings.items()))
         client = _clients.get(key)
         if client is None:

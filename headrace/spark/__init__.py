@@ -1,1 +1,1 @@
-"""The adapter to Spark: its source, stages, state, sink and query run the engine."""
+"""The adapter to Spark: a source, stages, state, a sink and a query that run the engine."""

@@ -1,4 +1,4 @@
-"""The query: an application as a streaming query of Spark's.
+"""The query: an application as a streaming query of Spark.
 
 Tests: `tests/application/test_streams.py`.
 """
@@ -43,12 +43,11 @@ class RunningQuery:
     def stop(self) -> None:
         """Let the current batch end and begin no other, then stop the query.
 
-        Stopping in the middle of a batch would interrupt the callback that commits. Spark's way out of that is an
-        overflow of its stack.
+        Stopping Spark in the middle of a batch would interrupt the callback that commits, and end in a stack overflow.
         """
         self.stop_file.touch()
         try:
-            # A trigger that begins after this finds the file, and has nothing to do.
+            # A trigger that begins from now on finds the file and does nothing.
             while self.query.isActive and self.query.status["isTriggerActive"]:
                 time.sleep(_LOOK_SECONDS)
             self.query.stop()
@@ -58,7 +57,7 @@ class RunningQuery:
 
 @dataclass(frozen=True)
 class QuerySetup:
-    """Everything that is settled before a query starts."""
+    """Everything that is decided before a query starts."""
 
     session: SparkSession
     application: Application
@@ -70,7 +69,7 @@ class QuerySetup:
 
 
 def start_query(setup: QuerySetup, metrics: Metrics, *, until_caught_up: bool) -> RunningQuery:
-    """Begin a run: from now on no earlier one can write."""
+    """Begin a run and start its query. From now on, earlier runs cannot write."""
     application = setup.application
     config = application.config
     broker = shared_broker(config.bootstrap_servers, config.kafka)

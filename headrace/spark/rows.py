@@ -1,4 +1,4 @@
-"""Rows: messages as Spark takes them."""
+"""Rows: messages in the form that Spark takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ARROW_SCHEMA = pa.schema([("task", pa.int32()), ("block", pa.binary())])
 
 
 def batch_of(rows: Sequence[tuple[int, Message | bytes]]) -> pa.RecordBatch:
-    """Return rows as Arrow has them. A message for several tasks is encoded once."""
+    """Return rows as an Arrow batch. Encode a message for several tasks only once."""
     encoded: dict[int, bytes] = {}
     column = []
     for _, message in rows:
@@ -25,7 +25,7 @@ def batch_of(rows: Sequence[tuple[int, Message | bytes]]) -> pa.RecordBatch:
             if id(message) not in encoded:
                 encoded[id(message)] = encode(message)
             column.append(encoded[id(message)])
-    # From buffers: `pa.array` would import pandas, which takes longer than everything else before a first record.
+    # From buffers, because `pa.array` would import pandas. That takes longer than all else before a first record.
     ends = np.cumsum([0, *map(len, column)], dtype=np.int32)
     tasks = np.fromiter((task for task, _ in rows), np.int32, len(rows))
     return pa.RecordBatch.from_arrays(

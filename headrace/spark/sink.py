@@ -1,4 +1,4 @@
-"""The sink: Spark runs the stages of a batch for it, and it hands their last messages to the commit.
+"""The sink: it lets Spark run the stages of a batch, and gives the messages for the driver to the commit.
 
 Tests: `tests/application/test_streams.py`.
 """
@@ -20,7 +20,7 @@ class Sink:
     def __init__(self, committer: BatchCommitter) -> None:
         self._committer = committer
         self.failure: BaseException | None = None
-        """What ended the run, as the worker raised it."""
+        """The error that ended the run, as the worker raised it."""
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Run the stages and commit the batch."""

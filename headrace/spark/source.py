@@ -1,4 +1,4 @@
-"""The source: Spark asks it where batches end, and it tells each task what to read."""
+"""The source: it tells Spark where batches end, and tells each task what to read."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 FORMAT = "headrace"
 OPTION = "secret"
-"""The option with the settings. Spark shows no option of this name, and there may be passwords in it."""
+"""The option with the settings. They may contain passwords, and Spark does not show options with this name."""
 
 
 class SourceSettings(msgspec.Struct, frozen=True):
-    """What the source must know. It travels to Spark as an option."""
+    """Everything that the source must know. It travels to Spark as an option."""
 
     address: str
     client_settings: bytes
-    """Of the broker's clients, pickled: there may be functions among them."""
+    """The settings of the broker's clients. They are pickled, because there may be functions among them."""
     plan: ReadPlan
     last_numbers: list[int]
-    """The last number of each shuffle partition: its end of input goes there."""
+    """The last number of each shuffle partition, which its end of input goes to."""
     stop_file: str
-    """While it exists no batch begins."""
+    """No batch begins while this file exists."""
     readers: int
-    """How many Spark tasks hand out messages."""
+    """How many tasks of Spark hand out messages."""
 
     def dumps(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -77,9 +77,9 @@ class TopicsSource(DataSource):
 
 @dataclass
 class Share(InputPartition):
-    """What one Spark task hands out: ranges, each with the tasks that read it, and the time to the tasks that tick.
+    """The messages that one task of Spark hands out: ranges, with the tasks that read them, and the time.
 
-    The first share of a batch also sends the end of input to every shuffle partition.
+    The first share of a batch also has the end of input for every shuffle partition.
     """
 
     ranges: list[RangeForTasks]
@@ -89,7 +89,7 @@ class Share(InputPartition):
 
 
 class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches, in a process beside the driver; an offset is a `BatchEnd`."""
+    """Plans batches, in a process beside the driver. Spark's offsets are `BatchEnd`s."""
 
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
@@ -99,7 +99,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return BatchPlanner(self._settings.plan, self._settings.broker())
 
     def __reduce__(self) -> tuple[type[Self], tuple[SourceSettings]]:
-        """Travel to the workers without the planner, which has connections to the broker."""
+        """Leave out the planner on the way to the workers, because it has connections to the broker."""
         return type(self), (self._settings,)
 
     # -- planning, in a process beside the driver ----------------------------------------------------------------------
@@ -108,7 +108,7 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner.first().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadAllAvailable()  # the limit is ours: it is shared out over partitions by time
+        return ReadAllAvailable()  # the planner has its own limit, and divides it between partitions by time
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._planner.stop_at_present_ends()
@@ -143,11 +143,11 @@ class TopicsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield batch_of([*rows, *partition.ticks, *last, (FOR_DRIVER, report)])
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: positions are kept with the outputs of the batch."""
+        """Do nothing: the positions are written with the outputs of the batch."""
 
 
 def share_out(ranges: list[RangeForTasks], readers: int) -> list[list[RangeForTasks]]:
-    """Give each reader about the same number of records, the largest ranges first; a task's ranges stay together."""
+    """Give each reader about the same number of records, largest ranges first. The ranges of a task stay together."""
     together: dict[tuple[int, ...], list[RangeForTasks]] = {}
     for wanted, tasks in ranges:
         together.setdefault(tuple(tasks), []).append((wanted, tasks))

@@ -1,4 +1,4 @@
-"""The stages as Spark runs them: every task of a level in one operator, each task a group."""
+"""The stages as Spark runs them: one operator for all tasks of a level, one group for each task."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from headrace.task.garbage_collection import collect_when_asked, collection_paus
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_CUT_OFF = "a part of a batch did not arrive, so its task writes nothing"
+_CUT_OFF = "a part of a batch did not arrive, so its task writes nothing. The next run tries the batch again"
 
 
 @dataclass(frozen=True)
 class RunInWorker:
-    """What the tasks of a run need in a worker."""
+    """Everything that the tasks of a run need in a worker."""
 
     worker: Worker
     delivery: Delivery
 
     def batch_number(self) -> int:
-        """Return the batch that Spark is running here. One that is tried again has the same number."""
+        """Return the number of the batch that Spark is running here. A batch that is tried again keeps its number."""
         context = TaskContext.get()
         assert context is not None, "not in a task of Spark's"
         number = context.getLocalProperty("streaming.sql.batchId")
@@ -59,11 +59,11 @@ class RunInWorker:
 
 
 _unpacked: dict[str, tuple[str, RunInWorker]] = {}
-"""By application id: the name of the run that this process has unpacked last, and the run."""
+"""The run that this process has unpacked last for each application id, after its name."""
 
 
 class PackedRun:
-    """An application and its delivery on their way to the workers: unpacked once in each."""
+    """An application and its delivery on their way to the workers. Each worker unpacks them once."""
 
     def __init__(self, name: str, application: Application, delivery: Delivery) -> None:
         """Pack a run under a name that no other run has."""
@@ -72,7 +72,7 @@ class PackedRun:
         self._data: bytes = cloudpickle.dumps((replace(application), delivery))
 
     def unpack(self) -> RunInWorker:
-        """Return the run as this process knows it."""
+        """Return the run in this process."""
         name, run = _unpacked.get(self._application_id, ("", None))
         if run is None or name != self._name:
             application, delivery = pickle.loads(self._data)
@@ -85,10 +85,10 @@ class PackedRun:
 
 
 def chain(rows: DataFrame, packed: PackedRun, application: Application, passing: list[int]) -> DataFrame:
-    """Put the stages behind each other: tasks without state that read topics, then the stateful tasks of each level.
+    """Chain the stages: first the tasks without state that read topics, then the stateful tasks of each level.
 
-    Between two stages there is always a shuffle, so that a stage begins when the one before has come to its end.
-    Messages for the driver pass later stages under the numbers of `passing`.
+    There is a shuffle between any two stages, so a stage begins when the one before has ended. Messages for the driver
+    pass later stages under the numbers in `passing`.
     """
     plan = application.plan
     if any(not plan.units[unit].stateful for topic, unit in plan.readers.items() if topic not in plan.internal):
@@ -126,11 +126,11 @@ def _stateless(packed: PackedRun, passing: list[int]) -> Callable[[Iterator[pa.R
 
 
 class TaskProcessor(StatefulProcessor):
-    """Runs the tasks of one level; messages for later levels and for the driver pass through.
+    """Runs the tasks of one level. Messages for later levels and for the driver pass through.
 
-    Spark also ends the input when it could not get all of it, and tells Python nothing. But groups come in the order of
+    Spark also ends the input if it could not get all of it, and does not tell Python. But groups come in the order of
     their numbers, and the last number in every partition is that of the end of input. So a task's outputs are committed
-    when the next group begins: then the task has had all its records.
+    when the next group begins: by then the task has had all its records.
     """
 
     def __init__(self, packed: PackedRun, level: int, passing: list[int]) -> None:
@@ -152,7 +152,7 @@ class TaskProcessor(StatefulProcessor):
             for message in data:
                 yield Row(task=number, block=message)
             return
-        with collection_paused():  # until the messages for others are gone
+        with collection_paused():  # until the messages for other tasks are gone
             messages = [decode(message) for message in data]
             if any(isinstance(message, Failure) for message in messages):
                 return  # some of its records are missing, and the batch will fail

@@ -1,4 +1,4 @@
-"""Spark's state store as the place of a task's epochs."""
+"""Keep the epochs of a task in Spark's state store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headrace.engine.state_log import Head
 
 
 class SparkEpochStore:
-    """A task's part of Spark's state store.
+    """The epochs of a task in Spark's state store.
 
-    All of it is one map from numbers to bytes. In every batch Spark opens each map and each column anew, and that takes
-    longer than the task itself.
+    They are in a single map from numbers to bytes. Spark opens every map and every column again in each batch, which
+    takes longer than the task itself.
     """
 
     _HEAD = 0

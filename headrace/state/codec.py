@@ -1,4 +1,4 @@
-"""The forms of a store's values: as users have them, as an overlay keeps them, and as bytes."""
+"""The forms of a store's values: as users see them, as an overlay keeps them, and as bytes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def timestamped_codec(store: str, serde: Serde[Any]) -> Codec:
 
 
 def value_maker(value: Any, frozen: Any, thaw_value: Callable[[Any], Any]) -> Callable[[], Any]:
-    """Return a function that makes a frozen value anew. If it can copy, that is faster than reading bytes.
+    """Return a function that makes a new copy of a value each time: by `copy` if possible, which is faster than bytes.
 
     >>> import json
     >>> frozen = b'{"city":"Ulm"}'

@@ -1,4 +1,4 @@
-"""The seam between stores and their storage: what a task's stores held at the last commit, as bytes."""
+"""The seam between stores and their storage: the entries of a task's stores as of the last commit, as bytes."""
 
 from __future__ import annotations
 

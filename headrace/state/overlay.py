@@ -13,7 +13,7 @@ from headrace.state.image import Changes, Space
 from headrace.state.ordered_map import TimeKey, in_chunks
 
 ABSENT: Any = object()
-"""The default to give to `live.get`: it tells a key that was not touched yet from a deleted one, which is None."""
+"""The default for `live.get`. It tells a key that was not read or changed yet from a deleted key, which is None."""
 
 
 class Overlay:

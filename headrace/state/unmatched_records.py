@@ -22,7 +22,7 @@ RIGHT, LEFT = 0, 1
 
 
 class UnmatchedRecords:
-    """Records by timestamp, side and key; several with the same three in the order of their arrival.
+    """Records by timestamp, side and key. Records with the same three are in the order of their arrival.
 
     An entry key is the timestamp (8, big-endian), the side (1) and the key's bytes.
     """

@@ -40,9 +40,9 @@ class VersionedStore(Generic[K, V]):
     """The values that a key had during `history_retention`, and its latest value for ever.
 
     The latest values are in one space, by key. The versions that they replaced are in another, the history. There an
-    entry key is the key's bytes and the time at which the version ended (8, big-endian), so that versions that nobody
-    can ask for any more are found by time and dropped. A put that is older than the history is refused. `key`, `read`
-    and `write` are for operators.
+    entry key is the key's bytes and the time at which the version ended (8, big-endian). So versions that are out of
+    reach are found by time and deleted. A put that is older than the history is refused. `key`, `read` and `write` are
+    for operators.
     """
 
     def __init__(self, setup: StoreSetup, *, history_retention: int) -> None:
@@ -127,13 +127,13 @@ class VersionedStore(Generic[K, V]):
         self._puts = []
 
     def take_puts(self) -> Iterator[tuple[bytes, bytes | None, int]]:
-        """Walk (key, value, timestamp) of the puts since the last call, in order, including those that were too old."""
+        """Walk (key, value, timestamp) of the puts since the last call, in order, including puts that were too old."""
         taken, self._puts = self._puts or (), []
         for raw, value, timestamp in taken:
             yield raw, None if value is None else self._encode(value), timestamp
 
     def commit(self) -> dict[str, Changes]:
-        """Hand the changes to the image, drop history that nobody can ask for any more, and return them, by space."""
+        """Hand the changes to the image, delete history that is out of reach, and return the changes, by space."""
         reachable = max(self._observed[0] - self.history_retention + 1, 0)
         return {
             self.name: self._latest.commit(),

@@ -190,7 +190,7 @@ class WindowStore(Generic[K, V]):
         return self._decode_key(key)  # type: ignore[no-any-return]
 
     def commit(self) -> dict[str, Changes]:
-        """Hand the changes to the image, drop what has expired, and return the changes, by space."""
+        """Hand the changes to the image, delete expired entries, and return the changes, by space."""
         return {self.name: self._overlay.commit(expired_before=self._kept.expired_before())}
 
     def _shown(self, entry: Any) -> Any:

@@ -16,13 +16,13 @@ ProcessRecords: TypeAlias = Callable[[str, int, Sequence[RawRecord], int], objec
 
 
 def process_lanes(lanes: Sequence[Lane], process: ProcessRecords) -> Causes:
-    """Process several lanes in the order of their causes; return the causes by ordinal."""
+    """Process several lanes in the order of their causes. Return the causes by ordinal."""
     if len(lanes) == 1:
         return process_pages(lanes, process)
     causes = joined([lane.causes for lane in lanes])
     order = merge_order(causes)
     records = taken_in(order, [record for lane in lanes for record in lane.records])
-    # A topic partition may have several lanes: their records can follow each other and be processed together.
+    # A topic partition may have several lanes. Their records can follow each other, and are then processed together.
     topic_partitions = list({(lane.topic, lane.partition): None for lane in lanes})
     numbers = [topic_partitions.index((lane.topic, lane.partition)) for lane in lanes]
     number_of_record = np.repeat(np.array(numbers, np.int64), [len(lane.records) for lane in lanes])
@@ -37,7 +37,7 @@ def process_lanes(lanes: Sequence[Lane], process: ProcessRecords) -> Causes:
 
 
 def process_pages(pages: Iterable[Lane], process: ProcessRecords) -> Causes:
-    """Process a batch that is one lane, page by page as they come; return the causes by ordinal."""
+    """Process a batch of a single lane, page by page as they come. Return the causes by ordinal."""
     causes, ordinal = [], 0
     for page in pages:
         process(page.topic, page.partition, page.records, ordinal)
@@ -47,7 +47,7 @@ def process_pages(pages: Iterable[Lane], process: ProcessRecords) -> Causes:
 
 
 def _starts(numbers: Numbers) -> list[int]:
-    """Return the indexes at which another number begins, and at which a page does."""
+    """Return the indexes at which another number or another page begins."""
     begins = np.ones(len(numbers), bool)
     begins[1:] = numbers[1:] != numbers[:-1]
     begins[::PAGE] = True

@@ -1,4 +1,4 @@
-"""Binding: make one function of every step of a task, and start the processors."""
+"""Binding: make a function of each step of a task, and start the processors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from headrace.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
 
 
 class BoundSteps:
-    """The steps of a task as functions, children first, and the user's processors among them."""
+    """The steps of a task as functions, bound children first, with the user's processors."""
 
     def __init__(self, context: TaskContext, failures: Failures) -> None:
         self._context, self._failures = context, failures
         self.functions: dict[str, Process] = {}
-        """By step; that of a source hands a record to the steps behind it."""
+        """The function of each step. The function of a source hands a record to the steps after it."""
         self._processors: list[tuple[str, Any, TaskProcessorContext]] = []
         for name in reversed(context.sub_topology.nodes):
             self.functions[name] = self._bind(name)
-        # A flush of the caches takes them in the order of the stores, not in that of the steps.
+        # Caches are flushed in the order of the stores, not of the steps.
         caches = context.caches
         context.caches = {name: caches[name] for name in context.sub_topology.stores if name in caches}
         self._processors.reverse()
@@ -59,7 +59,7 @@ class BoundSteps:
                 raise TaskError(f"step '{name}' failed to start: {type(error).__name__}: {error}") from error
 
     def close(self) -> None:
-        """Call `close` of the processors, in the order of the topology; raise the first error after the last call."""
+        """Call `close` of the processors, in the order of the topology. After the last call, raise the first error."""
         failed: TaskError | None = None
         for name, processor, _ in self._processors:
             try:

@@ -1,4 +1,4 @@
-"""Record caches: of the updates of a key, only the last before a commit goes on to the next step."""
+"""Record caches: before a commit, pass only the last update of each key on to the next step."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from headrace.task.current_record import CurrentRecord
 from headrace.topology.nodes import Process
 
 _OVERHEAD = 480
-"""About how many bytes an entry takes beside its key and value: the tuple, the dict's slot and a small raw record."""
+"""About how many bytes an entry takes besides its key and value: the tuple, the dict's slot, a small raw record."""
 
 
 class RecordCache:
     """Hold back the updates of one store until the commit, or until they take too much memory.
 
-    The store itself has every update at once: only the next steps wait. Of several updates of a key the last goes on,
-    with the old value of the first, in the order of the last updates. It goes on with the topic, the offset and the
-    headers of the record that caused it.
+    The store itself has every update at once: only the next steps wait. Of several updates of a key, the cache passes
+    on the last one, with the old value of the first, in the order of the last updates. The update has the topic, the
+    offset and the headers of the record that caused it.
 
     `put` and `flush` are closures, not methods: they are called for every update, and local names are faster than
     attributes.
@@ -55,7 +55,7 @@ class RecordCache:
             held = 0
             before = record.saved()
             try:
-                # Attributes as the loop's targets put the record of the update back in hand without a call.
+                # The loop's targets are attributes: this takes the update's record in hand without a call.
                 for key, new, old, timestamp, _, record.topic, record.partition, record.headers, record.raw in updates:
                     if new is not None or old is not None:
                         forward(key, new, old if send_old else None, timestamp)
@@ -65,5 +65,5 @@ class RecordCache:
         self.put: Callable[[bytes, Any, Any, Any, int], None] = put
         """Take an update: put(serialized key, key, new value, old value, timestamp)."""
         self.flush: Callable[[], None] = flush
-        """Send on every update that waits."""
+        """Pass on every update that waits."""
         self.recent = recent

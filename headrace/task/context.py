@@ -48,7 +48,7 @@ class TaskContext:
         self.partition = partition
         self.partition_count = partition_count
         self.now = now
-        """The wall clock; it stands still while a batch is processed."""
+        """The wall clock. It stands still while a batch is processed."""
         self.record = CurrentRecord()
         self.outputs = Outputs()
         self.dropped_records = 0

@@ -11,14 +11,14 @@ from typing import Any
 from headrace.records import Headers, RecordMetadata
 
 NO_HEADERS: Headers = []
-"""Shared by all records without headers. A user's code gets copies only."""
+"""All records without headers share this list. The user's code gets only copies."""
 
 NOTHING: tuple[Any, ...] = (-1, -1, None, None, None, 0)
-"""The raw record in hand while there is none."""
+"""The raw record in hand while the task has none."""
 
 
 class CurrentRecord:
-    """The record in hand: set once per source record, so that steps pass on only key, value and timestamp."""
+    """The record in hand. It is set once per source record, so that steps pass on only key, value and timestamp."""
 
     __slots__ = ("headers", "is_latest", "ordinal", "partition", "raw", "topic")
 
@@ -46,11 +46,11 @@ class CurrentRecord:
         return self.raw[3]  # type: ignore[no-any-return]
 
     def saved(self) -> tuple[Any, ...]:
-        """Return all that `restore` needs to put this record in hand again."""
+        """Return everything that `restore` needs to take this record in hand again."""
         return self.topic, self.partition, self.headers, self.raw
 
     def restore(self, saved: Sequence[Any]) -> None:
-        """Put the record in hand whose `saved` was taken."""
+        """Take the record in hand that was there when `saved` was called."""
         self.topic, self.partition, self.headers, self.raw = saved
 
     def clear(self) -> None:

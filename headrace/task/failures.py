@@ -1,4 +1,4 @@
-"""Records that a task cannot read, process or write: it asks the application's handlers what to do."""
+"""Failures: if a task cannot read, process or write a record, it asks the application's handlers what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.task.context import TaskContext
 
 
 class Failures:
-    """The failures of one task. Each `in_` method returns to drop the record, or raises a `TaskError`."""
+    """Handles the failures of one task. Each `in_` method returns to drop the record, or raises a `TaskError`."""
 
     def __init__(self, context: TaskContext) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class Failures:
         )
 
     def in_step(self, step: str, error: Exception, key: Any, value: Any, timestamp: int) -> None:
-        """Let the processing handler decide about a record on which a step's function failed."""
+        """Let the processing handler decide about a record for which a step's function failed."""
         where = self.where("processing", step, key, value, timestamp)
         self._decide(self._context.config.processing_exception_handler, where, error)
 

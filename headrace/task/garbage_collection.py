@@ -12,8 +12,8 @@ from typing import Any
 def collection_paused() -> Iterator[None]:
     """Keep the garbage collector from running while a batch is processed and committed.
 
-    The objects of a batch live until its commit, so searching them for garbage again and again finds none. Measured,
-    that took a third of the time.
+    The objects of a batch live until its commit, so searching them for garbage again and again finds none. This took a
+    third of the time.
 
     >>> with collection_paused():
     ...     gc.isenabled()
@@ -35,9 +35,9 @@ _kept = False
 def collect_when_asked() -> None:
     """Let the garbage collector run only when it is asked to, and never look at the objects that exist now.
 
-    Only the first call in a process does this. Spark asks its workers to collect after every task. Over all their
-    modules that takes longer than a small batch; and a collection while a task holds its outputs takes as long and
-    finds nothing.
+    Only the first call in a process does this. Spark asks its workers to collect after every task. A collection that
+    looks at all their modules takes longer than a small batch. A collection while a task holds its outputs takes as
+    long, and finds nothing.
     """
     global _kept
     if not _kept:
@@ -57,9 +57,9 @@ def sample(records: Sequence[Any]) -> Sequence[Any]:
 
 
 def keep_memory(name: str, samples: Iterable[Sequence[Any]]) -> None:
-    """Keep samples of a task's records until the next task gives its own under the same name.
+    """Keep samples of a task's records until the next task passes its own under the same name.
 
-    They keep Python from giving the memory around them back to the system, which takes far longer to hand it out again
-    than Python does: measured, a tenth of a batch's time. A smaller batch keeps less.
+    The samples keep Python from giving the memory around them back to the system. The system takes far longer than
+    Python to hand it out again: a tenth of a batch's time. A smaller batch keeps less memory.
     """
     _samples[name] = list(samples)

@@ -1,4 +1,4 @@
-"""Several tasks that run as one: a cycle through internal topics, or a task with the global tables that it reads."""
+"""Several tasks that run as one: a circle through internal topics, or a task with the global tables that it reads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _ordinal = itemgetter(-1)
 class TaskGroup:
     """Tasks that run as one: a `TaskRunner`.
 
-    A record goes through all of them, with everything that follows from it inside the group, before the next one
-    comes. So the result of a foreign-key join or of a look-up in a global table depends on the order of the records
-    alone.
+    A record goes through all of them, with everything that follows from it inside the group, before the next one comes.
+    So the result of a foreign-key join, or of a look-up in a global table, depends only on the order of the records.
     """
 
     def __init__(self, tasks: Sequence[Task], choose_partition: Callable[[str, bytes | None, int], int]) -> None:
-        """Group tasks; `choose_partition(topic, key, partition of the sender)` says where an internal record goes."""
+        """Group tasks. `choose_partition(topic, key, partition of the sender)` says where an internal record goes."""
         self.tasks = list(tasks)
         self._turns = TaskTurns(self.tasks, self._hand_on)
         self._choose_partition = choose_partition
@@ -45,12 +44,12 @@ class TaskGroup:
         return self._with_end(process_pages(pages, self._process))
 
     def _process(self, topic: str, partition: int, records: Sequence[RawRecord], ordinal: int) -> None:
-        if self._internal:  # what comes back is processed before the next record: one record a turn
+        if self._internal:  # records that come back are processed before the next one: one record a turn
             for number, record in enumerate(records, ordinal):
                 self._turns.process(topic, partition, [record], number)
         else:
             self._turns.process(topic, partition, records, ordinal)
-            for task in self.tasks:  # not above: the outputs of a turn are handed on in the order of all topics
+            for task in self.tasks:  # not above, because the outputs of a turn are handed on in the order of all topics
                 task.outputs.end_page()
 
     def _with_end(self, causes: Causes) -> Causes:
@@ -67,7 +66,7 @@ class TaskGroup:
     def commit(self) -> list[Commit]:
         end = self.tasks[0].record.ordinal
         handed_on = True
-        while handed_on:  # a flush may send records to a task whose caches were flushed before
+        while handed_on:  # a flush may send records to a task that has flushed its caches already
             handed_on = False
             for task in self.tasks:
                 task.flush_caches()
@@ -80,7 +79,7 @@ class TaskGroup:
         busy = [task for task in self.tasks if len(task.outputs)]
         if len(busy) == 1 and not len(self._left):
             return busy[0].take_outputs()
-        # Dead letters of a global table too: they are in the order of what caused them, not one task after the other.
+        # Dead letters of a global table, too, are in the order of their causes, not one task after the other.
         for output in sorted((output for task in busy for output in task.outputs.take()), key=_ordinal):
             self._left.put(output)
         return self._left.take_by_topic()
@@ -89,7 +88,7 @@ class TaskGroup:
         self._turns.close()
 
     def _hand_on(self, sender: Task) -> bool:
-        """Hand the outputs of a task to the tasks that read them; tell whether any does."""
+        """Hand the outputs of a task to the tasks that read them. Tell whether any task does."""
         handed_on = False
         for output in sender.outputs.take() if self._internal else ():
             topic, partition, key, value, timestamp, headers, ordinal = output
@@ -99,6 +98,6 @@ class TaskGroup:
             handed_on = True
             if partition is None:
                 partition = self._choose_partition(topic, key, sender.partition)
-            # Such a record is in no topic: its cause's ordinal stands for the offset.
+            # Such a record is in no topic, so the ordinal of its cause takes the place of its offset.
             self._turns.enqueue(topic, partition, (ordinal, timestamp, key, value, headers, 0))
         return handed_on

@@ -1,10 +1,9 @@
-"""Lanes: the inputs of a batch, each in order, and the one order in which a task takes them all.
+"""Lanes: the inputs of a batch, each in order, and how a task merges them.
 
-The records of a lane come from one place in order: from a topic partition, or from one other task. Every record has a
-*cause*: a position in the order of all records that the application reads. It is the highest timestamp so far in the
-topic partition of the record that set this one off, and the sequence of the record that had this timestamp. Lanes are
-merged by cause. So a task takes records in the order in which they would have come one by one, however many of them
-come in one batch.
+The records of a lane come in order from one topic partition or from one other task. Every record has a *cause*, which
+says where the record that led to it stands among all records that the application reads. A cause has two parts: the
+highest timestamp so far in that record's topic partition, and the sequence of the record that had it. Lanes are merged
+by cause. So a task takes records in the order in which they would have come one by one, in batches of any size.
 
 Kafka Streams' PartitionGroup plays this role: it takes the queue whose head has the lowest timestamp.
 """
@@ -24,7 +23,7 @@ from headrace.raw_records import RawRecord
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 LAST = (1 << 62) - 1
-"""The sequence of a punctuation by the wall clock: it comes after all records of its time."""
+"""The sequence of a punctuation by the wall clock. It comes after all records of its time."""
 
 _timestamp, _sequence = itemgetter(1), itemgetter(5)
 
@@ -37,11 +36,11 @@ class Causes:
     sequences: Numbers
 
     def at(self, ordinals: Numbers) -> Causes:
-        """Return the causes of the records with these ordinals, which their outputs have too."""
+        """Return the causes of the records with these ordinals. Their outputs have the same causes."""
         return Causes(self.times[ordinals], self.sequences[ordinals])
 
     def last(self) -> tuple[int, int]:
-        """Return the last one, which is also the latest."""
+        """Return the last cause, which is also the latest."""
         return int(self.times[-1]), int(self.sequences[-1])
 
     def __len__(self) -> int:
@@ -52,14 +51,14 @@ NO_CAUSES = Causes(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def unknown_causes(count: int) -> Causes:
-    """Return zeros for the causes of some records, where nothing looks at them."""
+    """Return zeros instead of causes, for records whose causes are not used."""
     zeros = np.broadcast_to(np.int64(0), count)
     return Causes(zeros, zeros)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Records of one topic partition that come to a task from one place, in order."""
+    """Records of one topic partition that come to a task, in order, from the topic or from one other task."""
 
     topic: str
     partition: int
@@ -70,20 +69,20 @@ class Lane:
     def of_source(
         cls, topic: str, partition: int, records: Sequence[RawRecord], before: tuple[int, int] = (-1, -1)
     ) -> Lane:
-        """Return the lane of a topic that the application reads: its records are their own causes.
+        """Return the lane of a topic that the application reads. Its records are their own causes.
 
         `before` is the last cause of the lane's records before these.
         """
         times = np.fromiter(map(_timestamp, records), np.int64, len(records))
         sequences = np.fromiter(map(_sequence, records), np.int64, len(records))
         latest = np.maximum(np.maximum.accumulate(times), before[0])
-        # A record that goes back in time comes right after the one that it is late for, as it does with one at a time.
+        # A record that goes back in time comes right after the one before it, as it does if records come one by one.
         reached = np.maximum(np.maximum.accumulate(np.where(latest == times, sequences, -1)), before[1])
         return cls(topic, partition, records, Causes(latest, reached))
 
 
 def joined(causes: Sequence[Causes]) -> Causes:
-    """Return the causes of several lanes or pages as one."""
+    """Join the causes of several lanes or pages."""
     if len(causes) == 1:
         return causes[0]
     return Causes(
@@ -93,9 +92,9 @@ def joined(causes: Sequence[Causes]) -> Causes:
 
 
 def merge_order(causes: Causes) -> Numbers | None:
-    """Return the indexes that put joined lanes in the order of their causes; None if they are in it already.
+    """Return the indexes that sort joined lanes by cause; None if they are sorted already.
 
-    Within a lane causes never go back, so each lane keeps its order.
+    Causes never go back within a lane, so each lane keeps its order.
     """
     times, sequences = causes.times, causes.sequences
     if len(times) < 2:
@@ -112,6 +111,6 @@ def taken_in(order: Numbers | None, items: list[Any]) -> list[Any]:
 
 
 def with_end(causes: Causes, now: int) -> Causes:
-    """Return causes with one more, for the outputs at the end of a batch."""
+    """Return the causes and one more, for the outputs at the end of a batch."""
     latest = int(causes.times[-1]) if len(causes) else 0
     return joined([causes, Causes(np.array([max(latest, now)], np.int64), np.array([LAST], np.int64))])

@@ -19,11 +19,11 @@ _topic = itemgetter(0)
 
 
 class Outputs:
-    """Outputs in their order, until they are written or sent. Kafka Streams' RecordCollector plays this role.
+    """Outputs in order, until they are written or sent. Kafka Streams' RecordCollector plays this role.
 
-    The fields of all outputs are in one list, so that no output needs a tuple to itself. For a large batch that list
-    would take many megabytes, and take them anew for every batch. So the task ends a page of outputs after each page of
-    records, and the page becomes columns while it is in the processor's cache.
+    The fields of all outputs are in one list, so that no output needs its own tuple. A large batch would need many
+    megabytes for this list, and every batch would ask for them again. So the task ends a page of outputs after each
+    page of records, and the page becomes columns while it is in the processor's cache.
 
     >>> outputs = Outputs()
     >>> outputs.put(("out", None, b"a", b"1", 5, [], 0))
@@ -40,13 +40,13 @@ class Outputs:
         self._fields: list[Any] = []
         self._pages: list[tuple[str, OutputColumns]] = []
         self.put = self._fields.extend
-        """Add an output, given as a `RawOutput`. It is the list's own method: a call per output less."""
+        """Add an output, given as a `RawOutput`. This is the list's own method, which saves a call for each output."""
 
     def __len__(self) -> int:
         return len(self._fields) // _FIELDS + sum(len(columns.keys) for _, columns in self._pages)
 
     def end_page(self) -> None:
-        """Turn the outputs since the last page into columns, if they are enough for a page."""
+        """Turn the outputs since the last page into columns, if there are enough for a page."""
         if len(self._fields) >= PAGE * _FIELDS:
             self._to_columns()
 
@@ -59,7 +59,7 @@ class Outputs:
             self._pages.append((name, mine))
 
     def take(self) -> list[RawOutput]:
-        """Return the outputs and forget them. Those of an ended page are in the order of their topics."""
+        """Return the outputs and forget them. The outputs of an ended page are in the order of their topics."""
         taken: list[RawOutput] = [output for topic, columns in self._pages for output in zip(repeat(topic), *columns)]
         fields = iter(self._fields)
         taken += zip(*(fields for _ in range(_FIELDS)))  # the same iterator seven times: seven fields an output

@@ -16,11 +16,11 @@ from headrace.topology.nodes import Process, ProcessorNode
 from headrace.topology.processor import PunctuationType
 
 NO_KEY = object()
-"""The key in hand of a processor that may change keys, and of one that has no record in hand."""
+"""The key in hand of a processor that may change keys, or that has no record in hand."""
 
 
 class TaskProcessorContext:
-    """The task as one processor of it sees it: see `headrace.topology.processor.ProcessorContext`."""
+    """The task as one of its processors sees it: see `headrace.topology.processor.ProcessorContext`."""
 
     def __init__(self, context: TaskContext, node: ProcessorNode, children: dict[str, Process]) -> None:
         self._context = context
@@ -83,7 +83,8 @@ class TaskProcessorContext:
     def _next_number(self) -> int:
         """Return the number of a new schedule: the next one, or after `init` that of a cancelled schedule.
 
-        Numbers name the cells of schedules. Those that `init` made keep theirs, so they find them after a restart.
+        The number is in the name of a schedule's cell. `init` gives the same numbers each time, so schedules find their
+        cells after a restart.
         """
         if self._made_by_init is not None:
             for number, schedule in self._schedules.items():
@@ -92,13 +93,13 @@ class TaskProcessorContext:
         return len(self._schedules)
 
     def _due(self, number: int, first: int) -> list[int | None]:
-        """Return the cell with a schedule's due time. It keeps the time over a restart."""
+        """Return the cell with the due time of a schedule. It survives a restart."""
         name = f"{self._node.name}/schedule/{number}"
         if number in self._schedules:
             return self._context.cells.renew(name, first)
         due = self._context.cells.cell(name, first)
         if due[0] is None and self._made_by_init is not None:
-            due[0] = first  # a schedule of that number was cancelled before the restart; this is another one
+            due[0] = first  # before the restart a schedule of this number was cancelled; this is a new one
         return due
 
     def state_store(self, name: str) -> Any:

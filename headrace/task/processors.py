@@ -36,7 +36,7 @@ def check_supplier(node: ProcessorNode) -> None:
 def bind_processor(
     node: ProcessorNode, processor: Any, context: TaskProcessorContext, current: CurrentRecord, fail: Fail
 ) -> Process:
-    """Return the function that has a processor process one record."""
+    """Return the function that passes one record to a processor."""
     handle = processor.process
 
     def process(key: Any, value: Any, timestamp: int) -> None:

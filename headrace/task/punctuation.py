@@ -1,4 +1,4 @@
-"""Punctuations: callbacks that stream time or the wall clock make due."""
+"""Punctuations: callbacks at intervals of stream time or of the wall clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Schedule:
     interval: int
     callback: Callable[[int], None]
     due: list[int | None]
-    """When it is called next; None when it is cancelled. It is a cell, so it goes on after a restart."""
+    """When it is called next; None if it is cancelled. This is a cell, so it survives a restart."""
 
     def cancel(self) -> None:
         """Stop the callbacks."""
@@ -50,7 +50,7 @@ class Schedules:
         due = [entry for entry in self.entries if entry.due[0] is not None and entry.due[0] <= now]
         due.sort(key=lambda entry: entry.due[0] or 0)
         for entry in due:
-            if entry.due[0] is None:  # cancelled by a callback before it
+            if entry.due[0] is None:  # an earlier callback has cancelled it
                 continue
             entry.set_next(now)
             call(entry, now)

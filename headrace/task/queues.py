@@ -24,10 +24,10 @@ NOTHING_WAITS = 1 << 63
 
 
 class RecordQueue:
-    """One topic partition of a task: how its records are read, and those that wait.
+    """One topic partition of a task: how its records are read, and which records wait.
 
-    Kafka Streams' RecordQueue plays this role. Here only records that come back to a task group wait: the others are
-    processed page by page, straight from the broker.
+    Kafka Streams' RecordQueue plays this role. Here only records that come back to a task group wait. The others are
+    processed page by page as the broker returns them.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RecordQueue:
         self.topic = topic
         self.partition = partition
         self.process = process
-        """The steps behind the source, as one function."""
+        """The steps after the source, as one function."""
         self.waiting: deque[RawRecord] = deque()
         self.partition_time: list[int] = context.cells.cell(f"partition_time/{topic}/{partition}", -1)
         self.decode_key: Callable[[bytes], Any] = key_serde.decoder(topic)
@@ -48,11 +48,11 @@ class RecordQueue:
         self._key_serde, self._value_serde = key_serde, value_serde
         self._extractor = source.timestamp_extractor or context.config.default_timestamp_extractor
         self.extracts = self._extractor is not FailOnInvalidTimestamp
-        """Whether timestamps come from a function of the user's, not from the topic."""
+        """Whether timestamps come from a function of the user, not from the topic."""
         self._context, self._failures = context, failures
 
     def read(self, raw: RawRecord) -> tuple[Any, Any, int] | None:
-        """Deserialize a record and extract its timestamp; return None if the record is to be dropped."""
+        """Deserialize a record and extract its timestamp. Return None to drop the record."""
         try:
             key, value = self._deserialize(raw)
         except Exception as error:
@@ -76,7 +76,7 @@ class RecordQueue:
 
     def fail(self, raw: RawRecord, error: Exception) -> None:
         """Let the deserialization handler decide about the record in hand."""
-        try:  # once more, in the way that gives the full message
+        try:  # deserialize once more, in the way that gives the full message
             self._key_serde.deserialize(self.topic, raw[2], list(raw[4] or ()))
             self._value_serde.deserialize(self.topic, raw[3], list(raw[4] or ()))
         except SerializationError as explained:
@@ -84,11 +84,11 @@ class RecordQueue:
         self._failures.in_source(self.step, raw, error)
 
     def head_timestamp(self) -> int:
-        """Return the timestamp of the first waiting record, as it is in the topic, or `NOTHING_WAITS`."""
+        """Return the timestamp that the first waiting record has in the topic; `NOTHING_WAITS` if none waits."""
         return self.waiting[0][1] if self.waiting else NOTHING_WAITS
 
     def take_in_hand(self, raw: RawRecord) -> None:
-        """Make a record the one in hand."""
+        """Take a record in hand."""
         self._context.record.restore((self.topic, self.partition, raw[4] or NO_HEADERS, raw))
 
     def _deserialize(self, raw: RawRecord) -> tuple[Any, Any]:
@@ -111,12 +111,12 @@ class RecordQueue:
 class RecordQueues:
     """The queues of a task, made when their first record comes.
 
-    Kafka Streams' PartitionGroup plays this role for records that wait: the queue whose head has the lowest timestamp
-    is next. Records that do not wait are put in order by lanes (`headrace.task.lanes`).
+    Kafka Streams' PartitionGroup plays this role for waiting records: the queue whose head has the lowest timestamp is
+    next. Lanes put the other records in order (`headrace.task.lanes`).
     """
 
     def __init__(self, context: TaskContext, failures: Failures, bound: Mapping[str, Process]) -> None:
-        """Make queues for the sources of a task; `bound` has the function of every step."""
+        """Make queues for the sources of a task. `bound` has the function of every step."""
         self._context, self._failures, self._bound = context, failures, bound
         self._queues: dict[tuple[str, int], RecordQueue] = {}
         sources = context.topology.sources(context.sub_topology)
@@ -135,11 +135,11 @@ class RecordQueues:
         return queue
 
     def next(self) -> RecordQueue:
-        """Return the queue whose head has the lowest timestamp, as it is in the topic; one must have a head."""
+        """Return the queue whose head has the lowest timestamp in its topic. At least one queue must have a head."""
         return min(self._queues.values(), key=RecordQueue.head_timestamp)
 
     def head_timestamp(self) -> int:
-        """Return the lowest timestamp at the head of a queue; `NOTHING_WAITS` when all are empty."""
+        """Return the lowest timestamp at the head of a queue; `NOTHING_WAITS` if all queues are empty."""
         return min((queue.head_timestamp() for queue in self._queues.values()), default=NOTHING_WAITS)
 
     def reads(self, topic: str) -> bool:
@@ -156,9 +156,9 @@ class RecordQueues:
 def merged_by_extracted_time(
     lanes: Sequence[tuple[RecordQueue, Iterable[RawRecord]]],
 ) -> Iterator[tuple[int, int, int, int, RecordQueue, Any, Any, RawRecord]]:
-    """Walk records of several queues by cause, with the timestamps that their extractors give.
+    """Walk the records of several lanes by cause, with the timestamps that their extractors return.
 
-    They are tuples of the cause (time and sequence), the number of the lane, the timestamp, the queue, key and value as
+    Each is a tuple: the cause (time and sequence), the number of the lane, the timestamp, the queue, key and value as
     objects, and the raw record.
     """
     return merge(*(_read_ahead(number, *lane) for number, lane in enumerate(lanes)), key=_merge_key)
@@ -167,7 +167,7 @@ def merged_by_extracted_time(
 def _read_ahead(
     number: int, queue: RecordQueue, records: Iterable[RawRecord]
 ) -> Iterator[tuple[int, int, int, int, RecordQueue, Any, Any, RawRecord]]:
-    """Read the records of a lane: the merge has one of each lane at hand, and reads no other before its time."""
+    """Read the records of a lane one by one: the merge holds one record of each lane, and reads no record early."""
     latest, reached = -1, -1
     for raw in records:
         read = queue.read(raw)

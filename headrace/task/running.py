@@ -1,4 +1,4 @@
-"""What the engine asks of a task, or of several that run as one.
+"""The seam between an engine and a task, or several tasks that run as one.
 
 Tests: `tests/task/test_group.py`.
 """
@@ -22,27 +22,26 @@ class TaskRunner(Protocol):
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """The tasks in it; a task's own is itself."""
+        """The tasks in the group; a single task returns itself."""
 
     @property
     def dropped_records(self) -> int:
         """How many records have been dropped so far."""
 
     def process_lanes(self, lanes: Sequence[Lane]) -> Causes:
-        """Process a batch in the order of its causes; return the causes by ordinal, one more than there are records.
+        """Process a batch in the order of its causes. Return the causes by ordinal, and one more.
 
-        The last cause is for the outputs at the end of the batch: those of a flush of the caches and of a punctuation
-        by the wall clock.
+        The last cause is for the outputs at the end of the batch, from flushed caches and wall-clock punctuations.
         """
 
     def process_pages(self, pages: Iterable[Lane]) -> Causes:
-        """Process a batch that is one lane, page by page; return its causes as `process_lanes` does."""
+        """Process a batch of a single lane, page by page. Return its causes as `process_lanes` does."""
 
     def advance_wall_clock(self, now: int) -> None:
         """Set the clock and call the punctuations that are due."""
 
     def commit(self) -> list[Commit]:
-        """Flush the caches and hand the changes to the image; return for each task the changes to persist."""
+        """Flush the caches and hand the changes to the image. Return the changes to persist for each task."""
 
     def take_outputs(self) -> list[tuple[str, OutputColumns]]:
         """Return the outputs since the last call, by topic and page, and forget them."""

@@ -1,4 +1,4 @@
-"""The sinks of a task: they serialize records and put them out."""
+"""The sinks of a task: serialize records and add them to the outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.topology.partitioners import WindowedPartitioner
 
 
 class RecordContext:
-    """The record in hand, for a function that names a topic."""
+    """The record in hand, as a function that names a topic sees it."""
 
     __slots__ = ("headers", "offset", "partition", "timestamp", "topic")
 
@@ -22,7 +22,7 @@ class RecordContext:
 
 
 def bind_sink(context: TaskContext, failures: Failures, node: SinkNode) -> Process:
-    """Return the function that serializes a record and puts it out."""
+    """Return the function that serializes a record and adds it to the outputs."""
     name, record, put_out, fail = node.name, context.record, context.outputs.put, failures.in_sink
     key_serde, value_serde = context.serde(node.key_serde, "key"), context.serde(node.value_serde, "value")
 
@@ -63,7 +63,7 @@ def _bind_general_sink(context: TaskContext, failures: Failures, node: SinkNode)
                     raise StreamsError(f"the function that names the topic must return a str, got {topic!r}")
             else:
                 topic = context.topic_name(choose)
-            headers = list(record.headers)  # serdes may add to them, for this topic alone
+            headers = list(record.headers)  # a copy, because serdes may add headers that are only for this topic
             raw_key = key_serde.serialize(topic, key, headers)
             raw_value = value_serde.serialize(topic, value, headers)
             if timestamp < 0:
@@ -79,7 +79,7 @@ def _bind_general_sink(context: TaskContext, failures: Failures, node: SinkNode)
 
 
 def _partitions(partitioner: Any, topic: str, key: Any, value: Any, count: Any) -> tuple[int | None, ...]:
-    """Return the partitions that a record goes to; None lets the key decide."""
+    """Return the partitions that a record goes to. None lets the key decide."""
     if partitioner is None:
         return (None,)
     partition_count = count(topic)

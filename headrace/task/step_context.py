@@ -17,7 +17,7 @@ from headrace.topology.nodes import Process, ProcessorNode
 
 
 class TaskStepContext:
-    """The task as one step of it sees it: see `headrace.topology.nodes.StepContext`."""
+    """The task as one of its steps sees it: see `headrace.topology.nodes.StepContext`."""
 
     def __init__(
         self, context: TaskContext, failures: Failures, node: ProcessorNode, children: dict[str, Process]
@@ -47,7 +47,7 @@ class TaskStepContext:
         limit = context.config.statestore_cache_max_bytes
         if not context.topology.stores[store].caching or not limit:
             return None
-        if store not in context.caches:  # the inputs of a cogroup share one: the same step comes after all of them
+        if store not in context.caches:  # the inputs of a cogroup share a cache, because they have the same next step
             context.caches[store] = RecordCache(forward, send_old, limit, self.record)
         return context.caches[store]
 

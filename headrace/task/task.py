@@ -27,19 +27,19 @@ from headrace.topology.topology import SubTopology, Topology
 
 @dataclass(frozen=True)
 class Commit:
-    """The changes of a task that are to be persisted: everything else can be rebuilt from them."""
+    """The changes of a task to persist. Everything else can be rebuilt from them."""
 
     stores: dict[str, Changes]
     """The changes of every space since the last commit."""
     state: dict[str, Any] = field(default_factory=dict)
-    """The task's small state as a whole: stream times, schedules, sequence numbers."""
+    """The whole small state of the task: stream times, schedules, sequence numbers."""
 
 
 class Task:
     """One sub-topology for one partition: a `TaskRunner`.
 
-    Process the records of a batch, take the outputs, and `commit`. The commits, given to a new task as image and state,
-    make it go on where this one stopped.
+    Process the records of a batch, take the outputs, and `commit`. A new task that gets the commits as image and state
+    continues where this one stopped.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Task:
         return [Commit(changed, self._context.cells.values())]
 
     def flush_caches(self) -> None:
-        """Send on the updates that record caches hold back."""
+        """Pass on the updates that record caches hold back."""
         for cache in self._context.caches.values():
             cache.flush()
 
@@ -152,11 +152,11 @@ class Task:
         return self._context.topic_name(topic)
 
     def process_records(self, topic: str, partition: int, records: Sequence[RawRecord], first_ordinal: int) -> None:
-        """Process records of a batch that a group puts in order."""
+        """Process records that a group has put in order."""
         self._process(self._queues.queue(topic, partition), records, first_ordinal)
 
     def enqueue(self, topic: str, partition: int, record: RawRecord) -> None:
-        """Let a record wait behind the others of its topic partition."""
+        """Let a record wait after the others of its topic partition."""
         self._queues.queue(topic, partition).waiting.append(record)
 
     def head_timestamp(self) -> int:
@@ -164,14 +164,14 @@ class Task:
         return self._queues.head_timestamp()
 
     def process_next(self, ordinal: int) -> None:
-        """Process the record with that timestamp."""
+        """Process the waiting record with the lowest timestamp."""
         queue = self._queues.next()
         self._process(queue, [queue.waiting.popleft()], ordinal)
 
     # -- the loops over the records ---------------------------------------------------------------------------------
 
     def _process(self, queue: RecordQueue, records: Iterable[RawRecord], first_ordinal: int) -> None:
-        """Process records of one queue. Most records come this way, so everything is a local name."""
+        """Process records of one queue. Most records come this way, so all names are local."""
         record, stream_time, partition_time = self.record, self.stream_time, queue.partition_time
         schedules = self.schedules[PunctuationType.STREAM_TIME]
         decode_key, decode_value, process = queue.decode_key, queue.decode_value, queue.process
@@ -183,7 +183,7 @@ class Task:
             _, timestamp, key, value, headers, _ = raw
             record.headers = headers or NO_HEADERS
             if plain and timestamp >= 0:
-                # As queue.read does it, which would cost a call and a tuple for every record.
+                # This does what `queue.read` does, and saves a call and a tuple for every record.
                 try:
                     if key is not None:
                         key = decode_key(key)
@@ -197,7 +197,7 @@ class Task:
                 if read is None:
                     continue
                 key, value, timestamp = read
-            # Times are cells, lists of one number: they are kept by a commit, and steps see them change.
+            # Times are cells (lists of one number): a commit keeps them, and steps see them change.
             if timestamp > partition_time[0]:
                 partition_time[0] = timestamp
                 if timestamp > stream_time[0]:
@@ -208,7 +208,7 @@ class Task:
                 record.topic, record.partition = queue.topic, queue.partition
 
     def _process_by_extracted_time(self, lanes: Sequence[Lane], queues: Sequence[RecordQueue]) -> Causes:
-        """Process lanes of which some have timestamps that only their extractor knows; return the causes."""
+        """Process lanes if only an extractor knows the timestamps of some of them. Return the causes."""
         record, stream_time = self.record, self.stream_time
         schedules = self.schedules[PunctuationType.STREAM_TIME]
         times: list[int] = []

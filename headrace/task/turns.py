@@ -10,11 +10,11 @@ from headrace.task.task import Task
 
 
 class TaskTurns:
-    """Tasks of one process, one of which has its turn at a time.
+    """Tasks of one process that take turns.
 
-    In a turn a task processes one record, or several that follow each other in a topic partition. After every turn
+    In a turn, one task processes a record, or several that follow each other in a topic partition. After each turn,
     `after_turn` hands on the outputs of the task, to `enqueue` if a task here reads them. Then the waiting record with
-    the lowest timestamp is next, as with the sub-topologies in Kafka Streams' TopologyTestDriver.
+    the lowest timestamp is next, as in Kafka Streams' TopologyTestDriver.
     """
 
     def __init__(self, tasks: Sequence[Task], after_turn: Callable[[Task], object]) -> None:
@@ -24,7 +24,7 @@ class TaskTurns:
         self._waiting = 0
 
     def process(self, topic: str, partition: int, records: Sequence[RawRecord], ordinal: int) -> None:
-        """Process records of one topic partition in one turn, and everything that comes back."""
+        """Process records of one topic partition in one turn, then everything that comes back."""
         for task in self.readers(topic, partition):
             task.process_records(topic, partition, records, ordinal)
             self._after_turn(task)
@@ -45,7 +45,7 @@ class TaskTurns:
             self._after_turn(task)
 
     def readers(self, topic: str, partition: int) -> list[Task]:
-        """Return the tasks that read a topic partition; a global table's task reads all partitions."""
+        """Return the tasks that read a topic partition. The task of a global table reads all partitions."""
         found = self._readers.get((topic, partition))
         if found is None:
             found = self._readers[topic, partition] = [
@@ -54,7 +54,7 @@ class TaskTurns:
         return found
 
     def close(self) -> None:
-        """Close all tasks in their order, the others too if one fails."""
+        """Close all tasks in order, even if one of them fails."""
         with ExitStack() as closing:
             for task in reversed(self.tasks):
                 closing.callback(task.close)

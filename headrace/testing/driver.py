@@ -72,7 +72,7 @@ class TopologyTestDriver:
         self._turns = TaskTurns(self._tasks, self._commit)
 
     def _make_tasks(self) -> list[Task]:
-        """Make a task of every sub-topology, those of global tables first: the others read their stores."""
+        """Make a task for each sub-topology. Global tables come first, because the others read their stores."""
         tasks = []
         global_stores: dict[str, Store] = {}
         for sub in sorted(self._topology.sub_topologies(), key=lambda sub: not sub.is_global):
@@ -99,8 +99,8 @@ class TopologyTestDriver:
     ) -> TestInputTopic:
         """Return a topic to pipe records into.
 
-        Serdes that are not given are those of the source that reads the topic, or the defaults. A record without a
-        timestamp gets the topic's time: `start_timestamp`, or the wall clock if not given, and `auto_advance` more
+        Without serdes, the topic has those of the source that reads it, or the defaults. A record without a timestamp
+        gets the topic's time. This starts at `start_timestamp`, or at the wall clock, and advances by `auto_advance`
         after each of these records.
         """
         self._check_read(topic)
@@ -119,7 +119,7 @@ class TopologyTestDriver:
     ) -> TestOutputTopic:
         """Return a topic to read results from.
 
-        Serdes that are not given are those of the sink that writes the topic, or the defaults.
+        Without serdes, the topic has those of the sink that writes it, or the defaults.
         """
         sink = self._sink(topic)
         return TestOutputTopic(
@@ -130,7 +130,7 @@ class TopologyTestDriver:
         )
 
     def pipe(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
-        """Append a raw record to a topic; process it and everything that follows from it."""
+        """Append a raw record to a topic. Process it and everything that follows from it."""
         self._check_open()
         self._check_read(topic)
         self._append(topic, key, value, timestamp, headers)
@@ -168,15 +168,15 @@ class TopologyTestDriver:
         """
         self._check_open()
         self._now += milliseconds(duration, "advance_wall_clock_time")
-        # As in Kafka Streams' driver, all tasks punctuate before any of them takes the records that this puts out. A
-        # TaskGroup settles after each task: its tasks stand for tasks that punctuate independently of each other.
+        # As in Kafka Streams' driver, all tasks punctuate before any of them takes the resulting records. A TaskGroup
+        # settles after each task, because its tasks stand for tasks that punctuate independently of each other.
         for task in self._tasks:
             task.advance_wall_clock(self._now)
             self._commit(task)
         self._turns.settle(0)
 
     def state_store(self, name: str) -> Any:
-        """Return a store with plain values, also if it keeps timestamps with them.
+        """Return a store with plain values, even if it also keeps their timestamps.
 
         >>> builder = StreamsBuilder()
         >>> _ = builder.stream("in").group_by_key().count(store="counts")
@@ -190,7 +190,7 @@ class TopologyTestDriver:
         return plain_view(self._store(name))
 
     def timestamped_store(self, name: str) -> Any:
-        """Return a store with all it keeps: a `ValueAndTimestamp` for each row of a table."""
+        """Return a store with values and timestamps: a `ValueAndTimestamp` for each row of a table."""
         return self._store(name)
 
     def state_stores(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class TopologyTestDriver:
         return {name: plain_view(store) for task in self._tasks for name, store in task.stores.items()}
 
     def snapshot(self) -> Snapshot:
-        """Return everything that is committed; give it to another driver as `restore_from`."""
+        """Return everything that is committed. Pass it to another driver as `restore_from`."""
         return self._committed.snapshot(self._offsets, self._now)
 
     def close(self) -> None:
@@ -266,7 +266,7 @@ class TopologyTestDriver:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StreamsError("the driver is closed")
+            raise StreamsError("the driver is closed. Make a new TopologyTestDriver")
 
 
 def _config(config: StreamsConfig | dict[str, Any] | None) -> StreamsConfig:

@@ -1,4 +1,4 @@
-"""The committed state of a test driver, and how another driver goes on from it.
+"""The committed state of a test driver, from which another driver can continue.
 
 Tests: `tests/testing/test_driver.py`.
 """
@@ -14,7 +14,7 @@ from headrace.task.task import Commit
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything that the tasks of a driver have committed: another driver of the same topology can go on from it.
+    """Everything that the tasks of a driver have committed. Another driver of the same topology can continue from it.
 
     >>> builder = StreamsBuilder()
     >>> builder.stream("in").group_by_key().count().to_stream().to("out")
@@ -29,9 +29,9 @@ class Snapshot:
     """
 
     stores: dict[str, dict[str, Changes]]
-    """By task, then store."""
+    """The entries of each store, by task and store."""
     states: dict[str, dict[str, Any]]
-    """The small state, by task."""
+    """The small state of each task."""
     offsets: dict[str, int] = field(default_factory=dict)
     """The end offset of every topic."""
     now: int = 0
@@ -61,7 +61,7 @@ class CommittedState:
         self._states[task_id] = commit.state
 
     def snapshot(self, offsets: dict[str, int], now: int) -> Snapshot:
-        """Return the state so far, which later commits do not change."""
+        """Return a copy of the state so far, which later commits do not change."""
         states = {task_id: dict(state) for task_id, state in self._states.items()}
         return Snapshot(_copied(self._stores), states, dict(offsets), now)
 

@@ -1,4 +1,4 @@
-"""`TopologyDescription`: the parts of a topology, to read, to compare and to draw."""
+"""`TopologyDescription`: the nodes of a topology, to read, compare and draw."""
 
 from __future__ import annotations
 

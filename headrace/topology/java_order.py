@@ -1,8 +1,8 @@
 """The order in which Kafka Streams lists the nodes, stores and topics of a description.
 
-Descriptions are compared line by line with Java's, so they follow Java where its order looks arbitrary: sets are listed
-in the order of its hash tables, and the neighbours of a node in the order of a sorted tree that is filled while the
-sizes it sorts by still grow.
+Descriptions are compared line by line with Java's, so they follow Java even where its order looks arbitrary. Sets are
+listed in the order of Java's hash tables. The neighbours of a node are listed in the order of a sorted tree, which is
+filled while the sizes that it sorts by still grow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def hash_order(names: Iterable[str], *, copied: bool = False) -> list[str]:
 
 
 def node_order(parents: Mapping[str, Iterable[str]]) -> dict[str, Neighbours]:
-    """Return the nodes of a sub-topology in the order of a description: the nodes with most nodes below them first.
+    """Return the nodes of a sub-topology in the order of a description: first the nodes with the most nodes below them.
 
     `parents` lists every node after its parents.
     """
@@ -54,7 +54,7 @@ def node_order(parents: Mapping[str, Iterable[str]]) -> dict[str, Neighbours]:
 def _grow(
     sizes: dict[str, int], start: str, delta: int, above: Mapping[str, Iterable[str]], upwards: Iterable[str]
 ) -> None:
-    """Add delta to a node and to the nodes above it, to each of these once for every path that leads there."""
+    """Add delta to a node, and to each node above it once for every path that leads there."""
     gains = {start: delta}
     for name in upwards:
         gain = gains.pop(name, 0)
@@ -89,8 +89,8 @@ class _Entry:
 class _SortedTree:
     """A red-black tree with the steps of Java's `TreeMap`.
 
-    A name's node is found once, when it is added, by comparisons from the root down. The order of the names may have
-    changed since they were added, so the shape of the tree matters.
+    A name gets its place once, when it is added, by comparisons from the root down. Later the order of the names may
+    change, so the shape of the tree matters.
     """
 
     def __init__(self, before: Callable[[str, str], bool]) -> None:
@@ -98,7 +98,7 @@ class _SortedTree:
         self._root: _Entry | None = None
 
     def add(self, name: str) -> None:
-        """Add a name, unless the way to its place passes it."""
+        """Add a name, unless it is found on the way down."""
         above, side, node = None, 0, self._root
         while node is not None:
             if node.name == name:

@@ -1,7 +1,7 @@
-"""The names that are made and not given: of steps and stores of the DSL, and of an application's own topics.
+"""Generated names: of steps and stores of the DSL, and of an application's own topics.
 
-All of them are Kafka Streams' names, to the letter: descriptions are compared line by line with Java's, and tools find
-a changelog by its name.
+They are exactly Kafka Streams' names, because descriptions are compared line by line with Java's, and tools find a
+changelog by its name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _GENERATED_STORE = re.compile(r"(KSTREAM|KTABLE)-[A-Z-]+-[0-9]{10}.*|.*-STATE-ST
 
 
 def generated_name(prefix: str, number: int) -> str:
-    """Return the name of a step or store that was given none.
+    """Return the name of a step or store to which the user gave no name.
 
     >>> generated_name("KSTREAM-FILTER-", 7)
     'KSTREAM-FILTER-0000000007'
@@ -23,9 +23,9 @@ def generated_name(prefix: str, number: int) -> str:
 
 
 def names_repartition_steps(prefix: str) -> bool:
-    """Tell whether a repartition with this prefix names its steps after itself; else their names are generated, too.
+    """Tell whether a repartition with this prefix names its steps after itself. If not, their names are generated, too.
 
-    Kafka Streams asks only for KSTREAM at the beginning: a cogroup's generated name counts as given.
+    Kafka Streams only looks for KSTREAM at the beginning. So the generated name of a cogroup counts as a given one.
 
     >>> [names_repartition_steps(prefix) for prefix in ("by-user", "KSTREAM-MAP-0000000001")]
     [True, False]
@@ -34,7 +34,7 @@ def names_repartition_steps(prefix: str) -> bool:
 
 
 def is_generated_store(name: str) -> bool:
-    """Tell whether a store's name is generated, and so may be another one after the next change of the topology.
+    """Tell whether a store's name is generated. Such a name may change with the next change of the topology.
 
     >>> [is_generated_store(name) for name in ("counts", "KSTREAM-JOINTHIS-0000000004-store")]
     [False, True]
@@ -43,7 +43,7 @@ def is_generated_store(name: str) -> bool:
 
 
 def topic_prefix(application_id: str) -> str:
-    """Return what the names of an application's own topics begin with."""
+    """Return the prefix of the names of an application's own topics."""
     return f"{application_id}-"
 
 

@@ -1,4 +1,4 @@
-"""Descriptions of the nodes and sub-topologies of a topology: what a `TopologyDescription` is made of.
+"""Descriptions of the nodes and sub-topologies of a topology: the parts of a `TopologyDescription`.
 
 Tests: `tests/topology/test_description.py`.
 """
@@ -44,7 +44,7 @@ class ProcessorDescription:
 
 @dataclass(frozen=True)
 class SinkDescription:
-    """Where records go out: to a topic, or to the one that a function names for each record."""
+    """Where records go out: to a topic, or to a topic that a function names for each record."""
 
     kind: ClassVar[Literal["sink"]] = "sink"
     name: str

@@ -18,7 +18,7 @@ Process: TypeAlias = Callable[..., None]
 """A bound step: `process(key, value, timestamp)` for a stream, `process(key, new, old, timestamp)` for a table."""
 
 Fail: TypeAlias = Callable[[Exception, Any, Any, int], None]
-"""Reports an exception of the user's function: returns to drop the record, or raises."""
+"""Reports an exception of the user's function. Returns to drop the record, or raises."""
 
 
 class CurrentRecord(Protocol):
@@ -34,10 +34,10 @@ class CurrentRecord(Protocol):
         """Return where the record stands in its topic partition."""
 
     def saved(self) -> tuple[Any, ...]:
-        """Return all of this, to restore it later."""
+        """Return everything that `restore` needs to come back to this record."""
 
     def restore(self, saved: Sequence[Any]) -> None:
-        """Go back to where `saved` was taken."""
+        """Come back to the record that was there when `saved` was called."""
 
 
 class Cache(Protocol):
@@ -46,7 +46,7 @@ class Cache(Protocol):
     put: Callable[[bytes, Any, Any, Any, int], None]
     """Take an update: put(serialized key, key, new, old, timestamp). A key's first update keeps its old value."""
     recent: dict[Any, tuple[bytes, Any]]
-    """For steps: serialized keys and keys of waiting updates, by a value that finds them faster; emptied with them."""
+    """For steps: (serialized key, key) of waiting updates, under a value that is found faster. Emptied with them."""
 
 
 class StepContext(Protocol):
@@ -78,7 +78,7 @@ class StepContext(Protocol):
         """Return a cell that several steps of the task share."""
 
     def cache(self, store: str, forward: Process, send_old: bool) -> Cache | None:
-        """Return the cache that holds back a store's updates, or None when it is not cached."""
+        """Return the cache that holds back a store's updates, or None if the store is not cached."""
 
     def serde(self, serde: Serde[Any] | None, role: str) -> Serde[Any]:
         """Return a serde, or the configured default of the "key" or "value".
@@ -90,7 +90,7 @@ class StepContext(Protocol):
         """Return the task's partition."""
 
     def dropped(self) -> None:
-        """Count a record that the rules drop: a null key, or too late."""
+        """Count a dropped record: it has a null key, or is too late."""
 
 
 class Operator(Protocol):

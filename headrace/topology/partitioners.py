@@ -1,4 +1,4 @@
-"""The partitions that Kafka Streams chooses where the user chooses none."""
+"""The partitions that Kafka Streams chooses if the user chooses none."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Cancellable(Protocol):
 
 
 class ProcessorContext(Protocol):
-    """What a processor can see and do. It is passed to `init`.
+    """The task as a processor sees it. It is passed to `init`.
 
     >>> class Where(Processor):
     ...     def process(self, record):
@@ -144,7 +144,7 @@ class Processor(Generic[KIn, VIn]):
         raise NotImplementedError(f"{type(self).__name__} must override process(record)")
 
     def close(self) -> None:
-        """Release what `init` took."""
+        """Release everything that `init` opened."""
 
 
 class FixedKeyProcessor(Processor[KIn, VIn]):

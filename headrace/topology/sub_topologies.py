@@ -51,5 +51,5 @@ def cut(nodes: Mapping[str, Node], store_users: Iterable[list[str]], fillers: Se
 
 
 def _stores(nodes: Iterable[Node]) -> tuple[str, ...]:
-    """Return the stores of nodes, each once, in the order in which they come."""
+    """Return the stores of nodes, each once, in the order of the nodes."""
     return tuple(dict.fromkeys(store for node in nodes if isinstance(node, ProcessorNode) for store in node.stores))

@@ -223,7 +223,7 @@ class Topology:
         return [node for node in self.nodes_of(sub) if isinstance(node, SinkNode)]
 
     def written_topics(self, sub: SubTopology | None = None) -> list[str]:
-        """Return the topics that sinks write, without those that a function chooses for each record."""
+        """Return the topics that sinks write, without topics that a function chooses for each record."""
         return list(dict.fromkeys(sink.topic for sink in self.sinks(sub) if isinstance(sink.topic, str)))
 
     def named_topics(self) -> list[str]:
@@ -284,7 +284,7 @@ class Topology:
                 )
             if isinstance(above, SinkNode):
                 raise TopologyError(
-                    f"{what} '{node.name}': sink '{parent}' cannot be a parent, nothing comes after a sink. "
+                    f"{what} '{node.name}': sink '{parent}' cannot be a parent, because nothing comes after a sink. "
                     f"Name the step before the sink, or read its topic with a source"
                 )
         self.nodes[node.name] = node

@@ -16,7 +16,7 @@ from headrace.topology.sub_topologies import SubTopology
 def refuse_second_reader(
     name: str, topics: tuple[str, ...], patterns: list[re.Pattern[str]], other: SourceNode
 ) -> None:
-    """Raise when a new source would read a topic that another source reads."""
+    """Raise if a new source would read a topic that another source reads."""
     way_out = "Read it once and use that stream or table in both places"
     for topic in topics:
         if other.reads(topic):
@@ -32,7 +32,7 @@ def refuse_second_reader(
 def check_join_partitions(
     joins: Iterable[tuple[str, frozenset[str]]], nodes: Mapping[str, Node], internal_topics: Mapping[str, int | None]
 ) -> None:
-    """Raise when the sides of a join were given different numbers of partitions.
+    """Raise if the sides of a join were given different numbers of partitions.
 
     `joins` has the steps that join or cogroup, each with the sources of all its sides.
     """
@@ -55,7 +55,7 @@ def check_join_partitions(
 def refuse_cycles(
     nodes: Mapping[str, Node], sub_topologies: Iterable[SubTopology], internal_topics: Container[object]
 ) -> None:
-    """Raise when records that are written to one of the user's topics come back to the sink that writes them."""
+    """Raise if records that a sink writes to one of the user's topics come back to this sink."""
     subs = {name: sub.id for sub in sub_topologies for name in sub.nodes}
     for sink in nodes.values():
         if not isinstance(sink, SinkNode) or sink.topic in internal_topics:
@@ -82,7 +82,7 @@ def _readers(nodes: Mapping[str, Node], sink: SinkNode) -> list[SourceNode]:
 
 
 def _reachable(nodes: Mapping[str, Node], start: SourceNode) -> set[str]:
-    """Return the steps that records of a source get to, through topics too."""
+    """Return the steps that records of a source reach, also through topics."""
     found, open_ends = {start.name}, [start.name]
     while open_ends:
         node = nodes[open_ends.pop()]

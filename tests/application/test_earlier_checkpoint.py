@@ -1,4 +1,4 @@
-"""A checkpoint that was written before the engine was rebuilt is continued to the record.
+"""An application continues, at exactly the right record, from a checkpoint of the engine before it was rebuilt.
 
 Tests: headrace.application.preparation, headrace.application.supervisor.
 """

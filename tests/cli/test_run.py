@@ -98,7 +98,7 @@ def test_an_interrupt_finishes_the_batch_and_ends_in_order(application: Path, ho
             )
         refused = headrace("reset", "mine", "--yes")
         assert refused.status == 1
-        assert "'mine' is running already" in refused.errors
+        assert "'mine' is already running" in refused.errors
 
         process.send_signal(how)
         _, errors = process.communicate(timeout=60)

@@ -34,8 +34,8 @@ def test_create_refuses_what_exists_unless_told() -> None:
     headrace("topics", "create", "a")
 
     again = headrace("topics", "create", "a")
-    assert (again.status, again.errors) == (1, "error: topic 'a' exists already in '.headrace/topics.db'\n")
-    assert headrace("topics", "create", "a", "--if-not-exists") == Outcome(0, "topic 'a' exists already\n", "")
+    assert (again.status, again.errors) == (1, "error: topic 'a' already exists in '.headrace/topics.db'\n")
+    assert headrace("topics", "create", "a", "--if-not-exists") == Outcome(0, "topic 'a' already exists\n", "")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The engines that the scenarios run on, behind one call.
 
-An engine that works in batches says nothing about which input a record came out of, and takes its records in the order
-of their timestamps across topics: such a scenario is compared without its steps, and one that goes back in time across
-topics is left out. `in_time_order.jsonl` has those once more, in order.
+An engine that works in batches does not say which input led to an output, so its scenarios are compared without their
+steps. It takes records in the order of their timestamps across topics, so scenarios that go back in time across topics
+are left out. `in_time_order.jsonl` has these scenarios again, in the order of time.
 """
 
 import tempfile

@@ -1,7 +1,7 @@
 """The named functions of conformance/SPEC.md, section "Functions".
 
-They do what Functions.java does, nulls and 64-bit arithmetic included. Foreign keys and the functions of grouped tables
-fail on null there as here: Kafka Streams never calls them with one.
+They do the same as Functions.java, also with nulls and 64-bit arithmetic. Foreign keys and the functions of grouped
+tables fail on null, here and there, because Kafka Streams never calls them with null.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Turns the topology of a scenario (conformance/SPEC.md) into a Headrace topology, through the public API only.
 
-It mirrors ScenarioTopology.java call by call: what is named, materialized and given serdes there is so here.
+It mirrors ScenarioTopology.java call by call: a step that has a name, a store or serdes there has them here, too.
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
-"""Every recorded scenario gives what Kafka Streams gives on the engine too, whatever the size of its batches.
+"""On the engine, too, every recorded scenario gives the results of Kafka Streams, in batches of any size.
 
 The engine runs twice: its own code over lists, with every scenario, and as a whole on Spark, with a sample of them.
-`HEADRACE_CONFORMANCE=all` takes every scenario there, too.
+`HEADRACE_CONFORMANCE=all` runs every scenario on Spark, too.
 """
 
 import os

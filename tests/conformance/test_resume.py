@@ -1,4 +1,4 @@
-"""A task rebuilt from its committed changes goes on as if it had never stopped."""
+"""A task that is rebuilt from its committed changes continues as if it had never stopped."""
 
 from typing import Any
 

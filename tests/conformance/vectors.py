@@ -1,4 +1,4 @@
-"""The recorded scenarios: what Kafka Streams 4.3.1 puts out for each of them."""
+"""The recorded scenarios, each with the output of Kafka Streams 4.3.1."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which records a batch reads: topics that come later, and records that are gone."""
+"""Which records a batch reads: topics that appear later, and records that are gone."""
 
 from __future__ import annotations
 

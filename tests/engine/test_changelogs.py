@@ -1,4 +1,4 @@
-"""What goes to changelog topics: Kafka Streams' keys, values and timestamps."""
+"""The records in changelog topics have Kafka Streams' keys, values and timestamps."""
 
 from struct import pack
 from typing import Any

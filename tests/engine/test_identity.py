@@ -1,4 +1,4 @@
-"""What an application finds again after a restart, and what it refuses."""
+"""After a restart an application finds its state again, or refuses a topology that does not fit it."""
 
 from pathlib import Path
 
@@ -160,7 +160,7 @@ def test_a_foreign_key_join_that_comes_to_a_store_or_goes_is_refused(joined_befo
     identity = Identity.new(2)
     take_up(identity, tables(joined_before))
 
-    way = "leave" if joined_before else "come into"
+    way = "leave" if joined_before else "become part of"
     with pytest.raises(StreamsError, match=f"'customers'.* now {way} a cycle of sub-topologies"):
         take_up(
             identity, tables(not joined_before), drop=tuple({*identity.stores} - {"customers"} if joined_before else ())
@@ -201,7 +201,7 @@ def test_another_number_of_levels_with_state_is_refused() -> None:
     counts = builder.stream("in").group_by_key().count(store="counts")
     counts.group_by(lambda key, count: (count, key)).count(store="second").to_stream().to("out")
 
-    with pytest.raises(StreamsError, match="2 levels of repartition with state, and its checkpoint has 1"):
+    with pytest.raises(StreamsError, match="2 levels of steps with state, but the checkpoint has 1"):
         take_up(identity, builder.build())
 
 

@@ -1,4 +1,4 @@
-"""Every demo runs on Spark, and ends with what the test driver gives."""
+"""Every demo runs on Spark, and ends with the results of the test driver."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A broker that lets in whom it knows, over TLS, and lets them do what they are allowed to."""
+"""A broker with TLS, logins and ACLs."""
 
 import base64
 import json
@@ -93,7 +93,7 @@ def _unpadded(data: bytes) -> str:
 
 @contextmanager
 def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
-    """Run a broker for the time of a block."""
+    """Run a broker while a `with` block runs."""
     certificates = make_certificates(folder)
     port = free_port()
     users = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())

@@ -48,8 +48,8 @@ def test_create_refuses_what_exists_unless_told(kafka: DevBroker) -> None:
     headrace("topics", "create", name, "--compact")
 
     again = headrace("topics", "create", name)
-    assert (again.status, again.errors) == (1, f"error: topic '{name}' exists already at {kafka.address}\n")
-    assert headrace("topics", "create", name, "--if-not-exists").output == f"topic '{name}' exists already\n"
+    assert (again.status, again.errors) == (1, f"error: topic '{name}' already exists at {kafka.address}\n")
+    assert headrace("topics", "create", name, "--if-not-exists").output == f"topic '{name}' already exists\n"
     assert f"{name}\t1\tcompact\t-\n" in headrace("topics", "list").output
 
 

@@ -1,8 +1,8 @@
-"""Recorded scenarios of every family give on Kafka what Kafka Streams gives.
+"""On Kafka, recorded scenarios of every family give the results of Kafka Streams.
 
-Kafka has no order over topics: where two topics have records of one time, the scenario ends before them. Its client
-library cannot write the timestamp 0: a scenario that has it happens a day later, unless that makes another one of it.
-Nobody can set the clock of a running application: scenarios that do are left out.
+Kafka has no order over topics, so a scenario ends before records of the same time in two topics. Kafka's client library
+cannot write the timestamp 0, so a scenario with this timestamp is moved by a day, unless that changes its meaning. The
+clock of a running application cannot be set, so scenarios that set it are left out.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""`headrace/spark/reader.py` and `launch.py`: which topics applications on Kafka use, and where they begin."""
+"""`headrace/engine/topics.py` and `batches.py`: which topics applications on Kafka use, and where they begin."""
 
 import re
 

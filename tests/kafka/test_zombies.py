@@ -1,4 +1,4 @@
-"""`headrace/application`: an application that was believed dead continues after another has taken its workspace."""
+"""`headrace/application`: an application that seemed to be dead wakes up after another one has taken its place."""
 
 import os
 import subprocess

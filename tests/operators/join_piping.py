@@ -1,4 +1,4 @@
-"""Transcripts of joins: what a topology is fed, record by record, and what it puts out after each.
+"""Transcripts of joins: the inputs of a topology, record by record, and its outputs after each.
 
     left  k=A@3 ->
     right k=a@4 -> k=A+a@4

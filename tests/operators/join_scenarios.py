@@ -1,4 +1,4 @@
-"""Scenarios that several tests of joins begin with: from Kafka Streams' documentation of joins."""
+"""Scenarios from Kafka Streams' documentation of joins, with which several tests of joins begin."""
 
 STREAMS = """
                               join                             | left_join         | outer_join

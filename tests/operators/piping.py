@@ -1,11 +1,11 @@
-"""Transcripts: what a topology is fed, and what it puts out.
+"""Transcripts: the inputs of a topology, and its outputs.
 
     a=1@0  -> a@0-10=1@0
     a=1@12 -> a@10-20=1@12
 
-A record is `key=value@timestamp`, with `None` for null; the key of a window is `key@start-end`. Records go into topic
-`in` unless their line begins with another one's name; results are those of topic `out`. Values are strings unless the
-topology has a serde of its own; any other value is written as JSON.
+A record is `key=value@timestamp`, with `None` for null. The key of a window is `key@start-end`. Records go into topic
+`in`, unless their line begins with the name of another topic. Results are the records of topic `out`. Values are
+strings unless the topology has a serde of its own. Any other value is written as JSON.
 """
 
 import json

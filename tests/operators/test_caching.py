@@ -1,4 +1,4 @@
-"""Record caches: one update per key and commit goes on, with the old value of the first.
+"""Record caches: they pass on one update per key and commit, with the old value of the first.
 
 Tests `task/caching.py` together with the operators that write to it.
 """

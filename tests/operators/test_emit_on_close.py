@@ -1,4 +1,4 @@
-"""Windows that put out one final result, when they close."""
+"""Windows that output one final result, when they close."""
 
 from typing import Any
 

@@ -345,7 +345,7 @@ def test_any_callable_of_one_or_two_arguments_gives_the_foreign_key(foreign_key:
 
 def test_foreign_key_must_be_a_function() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="foreign_key expects a function, got str"):
+    with pytest.raises(TopologyError, match="expected foreign_key to be a function, got str"):
         builder.table("left").join(builder.table("right"), plus, foreign_key="value")  # type: ignore[arg-type]
 
 

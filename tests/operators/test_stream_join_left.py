@@ -1,4 +1,4 @@
-"""Left join of two streams: a left record without a match is put out when its window has closed.
+"""Left join of two streams: a left record without a match is output when its window has closed.
 
 Tests `stream_join.py`.
 """

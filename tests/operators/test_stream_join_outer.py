@@ -1,4 +1,4 @@
-"""Outer join of two streams: records of both sides without a match are put out when their window has closed.
+"""Outer join of two streams: records of both sides without a match are output when their window has closed.
 
 Tests `stream_join.py`.
 """

@@ -279,7 +279,7 @@ def test_join_of_streams_needs_a_window(kind: str) -> None:
 
 def test_join_of_streams_takes_no_lookup_key() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="key= is for global tables"):
+    with pytest.raises(TopologyError, match="key= is only for global tables"):
         builder.stream("left").join(builder.stream("right"), plus, window=JoinWindows(1), key=lambda key, value: key)
 
 
@@ -291,7 +291,7 @@ def test_streams_of_two_builders_cannot_be_joined() -> None:
 @pytest.mark.parametrize("joiner", [None, "plus"])
 def test_joiner_must_be_callable(joiner: Any) -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="join: expected a joiner to call, got"):
+    with pytest.raises(TopologyError, match="join: expected joiner to be a function, got"):
         builder.stream("left").join(builder.stream("right"), joiner, window=JoinWindows(1))
 
 

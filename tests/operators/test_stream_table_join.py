@@ -300,19 +300,19 @@ def test_both_sides_are_one_sub_topology() -> None:
 
 def test_stream_and_table_have_no_outer_join() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="a stream joins a table with join or left_join only"):
+    with pytest.raises(TopologyError, match="a stream cannot be outer-joined with a table"):
         builder.stream("left").outer_join(builder.table("right"), plus)  # type: ignore[arg-type]
 
 
 def test_join_with_a_table_takes_no_window() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="window= is for joins of two streams"):
+    with pytest.raises(TopologyError, match="window= is only for joins of two streams"):
         builder.stream("left").join(builder.table("right"), plus, window=JoinWindows(1))
 
 
 def test_join_with_a_table_takes_no_lookup_key() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="key= is for global tables"):
+    with pytest.raises(TopologyError, match="key= is only for global tables"):
         builder.stream("left").join(builder.table("right"), plus, key=lambda key, value: key)
 
 

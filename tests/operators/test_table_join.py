@@ -359,5 +359,5 @@ def test_table_of_another_builder_is_refused() -> None:
 
 def test_joiner_must_be_callable() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="expected a joiner to call, got str"):
+    with pytest.raises(TopologyError, match="expected joiner to be a function, got str"):
         builder.table("left").join(builder.table("right"), "plus")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Joins of cached tables: the updates of a key between two commits go on as one; a delete of no row does not.
+"""Joins of cached tables: they get one update per key and commit, and no delete of a row that was not there.
 
 Tests `table_join.py`.
 """

@@ -1,4 +1,4 @@
-"""Killed at every named point, and by parts, an application puts out what an undisturbed one does."""
+"""An application that is killed at any named point, as a whole or in part, has the output of an undisturbed one."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Messages as rows of Spark's."""
+"""Messages as rows of Spark."""
 
 from headrace.engine.messages import ClockTick, Report, decode
 from headrace.spark.rows import batch_of

@@ -1,4 +1,4 @@
-"""How a stage knows that it has had all of its input, and how a run comes to the workers."""
+"""How a stage knows that it has had all of its input, and how a run gets to the workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task's epochs as numbers in a map of Spark's."""
+"""The epochs of a task in a map of Spark, under numbers."""
 
 from collections.abc import Iterator
 from typing import Any

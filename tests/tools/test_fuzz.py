@@ -1,4 +1,4 @@
-"""The fuzzer compares a run of Headrace with what Kafka Streams has answered."""
+"""The fuzzer compares a run of Headrace with the answer of Kafka Streams."""
 
 from copy import deepcopy
 from typing import Any

@@ -1,4 +1,4 @@
-"""The oracle as a process: answers come in the order of the scenarios, and its end is told."""
+"""The oracle as a process: answers come in the order of the scenarios, and its death is reported."""
 
 from pathlib import Path
 

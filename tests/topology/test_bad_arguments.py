@@ -1,4 +1,4 @@
-"""Wrong arguments of every call that builds: a TopologyError at once, which names the call and what it got."""
+"""Wrong arguments of every call that builds: a TopologyError at once, which names the call and the argument."""
 
 import re
 from collections.abc import Callable
@@ -86,17 +86,17 @@ FUNCTIONS: dict[str, tuple[str, Call]] = {
 }
 
 JOINS: dict[str, tuple[str, Call]] = {
-    "joiner": ("join: expected a joiner", lambda b: records(b).join(b.stream("x"), 5, window=WINDOW)),
-    "left joiner": ("left_join: expected a joiner", lambda b: records(b).left_join(rows(b), 5)),
-    "outer joiner": ("outer_join: expected a joiner", lambda b: records(b).outer_join(b.stream("x"), 5, window=WINDOW)),
+    "joiner": ("join: expected joiner", lambda b: records(b).join(b.stream("x"), 5, window=WINDOW)),
+    "left joiner": ("left_join: expected joiner", lambda b: records(b).left_join(rows(b), 5)),
+    "outer joiner": ("outer_join: expected joiner", lambda b: records(b).outer_join(b.stream("x"), 5, window=WINDOW)),
     "window": ("join of two streams needs window", lambda b: records(b).join(b.stream("x"), both, window=5)),
     "other": ("join: expected a KStream, KTable or GlobalKTable", lambda b: records(b).join(5, both)),
     "grouped": ("expected a KStream, KTable or GlobalKTable", lambda b: records(b).join(grouped_rows(b), both)),
-    "lookup": ("key= expects a function", lambda b: records(b).join(b.global_table("x"), both, key=5)),
-    "table joiner": ("join: expected a joiner", lambda b: rows(b).join(b.table("x"), 5)),
+    "lookup": ("expected key= to be a function", lambda b: records(b).join(b.global_table("x"), both, key=5)),
+    "table joiner": ("join: expected joiner", lambda b: rows(b).join(b.table("x"), 5)),
     "table other": ("join of a table: expected a KTable", lambda b: rows(b).join(5, both)),
     "table stream": ("left_join of a table: expected a KTable", lambda b: rows(b).left_join(records(b), both)),
-    "foreign key": ("foreign_key expects a function", lambda b: rows(b).join(b.table("x"), both, foreign_key=5)),
+    "foreign key": ("expected foreign_key to be a function", lambda b: rows(b).join(b.table("x"), both, foreign_key=5)),
     "merge": ("merge: expected a KStream", lambda b: records(b).merge(5)),
     "merge table": ("merge: expected a KStream, got KTable", lambda b: records(b).merge(rows(b))),
     "cogroup other": ("cogroup: expected a GroupedStream", lambda b: grouped(b).cogroup(fold).cogroup(5, fold)),

@@ -1,4 +1,4 @@
-"""Names that cannot be: of steps, stores, branches and topics."""
+"""Invalid names of steps, stores, branches and topics."""
 
 import re
 from collections.abc import Callable

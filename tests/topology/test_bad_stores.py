@@ -1,4 +1,4 @@
-"""Stores that are there twice, nowhere, or not connected: the error names the step and the way out."""
+"""Stores that exist twice, do not exist or are not connected: the error names the step and says what to do."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Topologies that cannot be built: the error names the step and the way out."""
+"""Topologies that cannot be built: the error names the step and says what to do."""
 
 import re
 from collections.abc import Callable
@@ -267,11 +267,11 @@ def test_join_of_streams_without_window(kind: str) -> None:
 
 def test_join_with_what_is_for_other_joins() -> None:
     b: Any = StreamsBuilder()
-    with refused("window= is for joins of two streams"):
+    with refused("window= is only for joins of two streams"):
         stream(b, "a").join(table(b, "b"), both, window=JoinWindows(5))
-    with refused("key= is for global tables"):
+    with refused("key= is only for global tables"):
         stream(b, "c").join(table(b, "d"), both, key=to_value)
-    with refused("a stream joins a table with join or left_join only"):
+    with refused("a stream cannot be outer-joined with a table"):
         stream(b, "e").outer_join(b.table("f"), both)
     with refused("GlobalKTable needs key=f(key, value)"):
         stream(b, "g").join(b.global_table("h"), both)

@@ -52,7 +52,7 @@ def count(records: Any, users: Any) -> Any:
 
 
 class Statistics(windowing.WindowLogic[Any, Any, Any]):
-    """The statistics of a window, put out at every change."""
+    """The statistics of a window, output at every change."""
 
     def __init__(self, so_far: Any) -> None:
         self._so_far = so_far
@@ -103,7 +103,7 @@ def enrich(records: Any, users: Any) -> Any:
 
 
 def read_users(address: str, topic: str, count: int = 1000) -> dict[str, Any]:
-    """Read the table once: there is no table that is kept up to date beside a stream."""
+    """Read the table once: Bytewax has no table that is kept up to date beside a stream."""
     users: dict[str, Any] = {}
     consumer = Consumer(
         {"bootstrap.servers": address, "group.id": f"users-{time.time_ns()}", "auto.offset.reset": "earliest"}
@@ -118,7 +118,7 @@ def read_users(address: str, topic: str, count: int = 1000) -> dict[str, Any]:
 
 
 def recovery(folder: Path, process: int, processes: int) -> RecoveryConfig:
-    """Return where snapshots go, which is what makes it at least once."""
+    """Return where snapshots go. With them Bytewax runs at least once."""
     ready = folder / "ready"
     if process == 0:
         (folder / "recovery").mkdir()

@@ -15,7 +15,7 @@ WINDOW_S, GRACE_S = 10.0, 2.0
 
 
 def read_committed() -> None:
-    """Have clients read only what is committed; Faust has no setting for that without exactly once."""
+    """Make clients read only committed records. Faust has a setting for this only with exactly once."""
     begin = aiokafka.AIOKafkaConsumer.__init__
 
     @functools.wraps(begin)
@@ -45,7 +45,7 @@ def count(app: Any, source: Any, sink: Any, users: Any) -> None:
 
 
 def statistics(app: Any, source: Any, sink: Any, users: Any) -> None:
-    # Its own group_by would stamp the records with the time of the clock.
+    # Faust's own group_by would give the records the time of the clock.
     by_symbol = app.topic(f"{app.conf.id}-by-symbol", partitions=2, internal=True, key_type=str, key_serializer="raw")
     windows = app.Table("windows", default=list, partitions=2).tumbling(WINDOW_S, expires=WINDOW_S + GRACE_S)
     windows = windows.relative_to_stream()
@@ -80,7 +80,7 @@ def enrich(app: Any, source: Any, sink: Any, users: Any) -> None:
 
 
 async def read_users(address: str, topic: str, count: int = 1000) -> dict[str, Any]:
-    """Read the table once: a GlobalTable is for what Faust itself has written."""
+    """Read the table once: a GlobalTable is only for records that Faust itself has written."""
     users: dict[str, Any] = {}
     consumer = aiokafka.AIOKafkaConsumer(topic, bootstrap_servers=address, auto_offset_reset="earliest")
     await consumer.start()
@@ -106,7 +106,7 @@ def main() -> None:
         topic_partitions=given["partitions"],
         topic_replication_factor=1,
         consumer_auto_offset_reset="earliest",
-        producer_linger=0.005,  # or else a request for nearly every record
+        producer_linger=0.005,  # otherwise nearly every record is a request of its own
     )
     source = app.topic(given["source"], key_type=str, key_serializer="raw", value_serializer="json")
     in_bytes = (

@@ -121,7 +121,7 @@ WITH_STATE = {"W2": count_by_key, "W3": count_by_key, "W4": statistics_by_key}
 
 def main() -> None:
     given = json.loads(sys.argv[1])
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # or else the workers are of the Python on the PATH
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # otherwise workers use the Python on the PATH
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", given["jars"])

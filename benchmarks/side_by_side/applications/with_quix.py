@@ -49,12 +49,12 @@ def statistics(trades: Any, sink: Any, users: Any) -> None:
         ),
         metadata=True,
     )
-    # A key is made from the value, so the value is cut off only then.
+    # The key is made from the value, so remove the value only afterwards.
     windows.to_topic(sink, key=lambda window: window[0])
 
 
 def enrich(trades: Any, sink: Any, users: Any) -> None:
-    """Join with a table that is kept up to date: one of the same key, so records go by user, and back by their key."""
+    """Join with a table that is kept up to date. It needs the same key: records go by user, then back by their key."""
 
     def join(trade: Any, user: Any) -> Any:
         return trade["key"], {"symbol": trade["symbol"], "size": trade["size"], "city": user["city"]}
@@ -72,7 +72,7 @@ def enrich_from_dict(trades: Any, sink: Any, users: Any) -> None:
 
 
 def read_users(app: Application, topic: str, count: int = 1000) -> dict[str, Any]:
-    """Read the table once: what comes later does not show."""
+    """Read the table once: later changes do not show."""
     users: dict[str, Any] = {}
     with app.get_consumer(auto_commit_enable=False) as consumer:
         consumer.subscribe([topic])

@@ -63,7 +63,7 @@ class BatchEndFinder:
     Kafka counts the end of a transaction as a record with the time of the commit. If a partition has transactions with
     records much older than their commits, Kafka finds everything after the first transaction at its commit time.
     So the planner looks at the records that would follow a batch. If they are older than the batch's end, it searches
-    for the end in the records themselves. This takes longer, and goes on until the application has caught up.
+    for the end in the records themselves. This takes longer, and lasts until the application has caught up.
 
     A transaction shows in one partition after the other. So before the first batch is cut, the planner waits a moment
     for open transactions: their records may be older than those that show already.
@@ -139,7 +139,7 @@ class BatchEndFinder:
         (where, planned), self._planned_ahead = self._planned_ahead, None
         try:
             ends = planned.result()
-        except HeadraceError:  # what was wrong may be over by now
+        except HeadraceError:  # the problem may be over by now
             return None
         return ends if where == begin and ends == self._last else None  # otherwise more records may be there by now
 

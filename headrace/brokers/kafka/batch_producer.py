@@ -178,7 +178,7 @@ class BatchProducer:
         to_commit, doing = list(offsets), "commit the offsets"
 
         def call(timeout: float) -> None:
-            # If the group's broker was away, this call of librdkafka may never return, whatever the timeout is:
+            # If the group's broker was away, this call of librdkafka may never return, in spite of its timeout:
             # github.com/confluentinc/librdkafka/issues/5456 and 5511.
             if not returns_in_time(
                 lambda: self.producer.send_offsets_to_transaction(to_commit, group, timeout), _OFFSETS_SECONDS
@@ -227,7 +227,7 @@ class BatchProducer:
         return error if problem is None else self.errors.readable(problem, self.producer)
 
     def _first_problem(self, problem: KafkaError) -> KafkaError:
-        """Return what was wrong in the first place: a commit fails with that."""
+        """Return the first problem, because a commit fails with that one."""
         if self.id is not None and problem.code() in _WRONG_BEFORE:
             try:
                 self.producer.commit_transaction(STEP)

@@ -64,7 +64,7 @@ class KafkaBroker:
     def create_topic(
         self, name: str, partitions: int = 1, *, compact: bool = False, retention_ms: int | None = None
     ) -> TopicInfo:
-        """Create a topic. Raise a TopicError if it exists already.
+        """Create a topic. Raise a TopicError if it already exists.
 
         The cluster decides how many replicas it has and, without `retention_ms`, how long it keeps records.
         """
@@ -256,7 +256,7 @@ class KafkaBroker:
     def _admin(self) -> Admin:
         """Return this process's client. Open it at the first call."""
         if self.closed:
-            raise TopicError(f"the broker at {self.address} was closed")
+            raise TopicError(f"the broker at {self.address} was closed. Call connect() again")
         if os.getpid() != self._process:
             raise TopicError(f"the broker at {self.address} was opened by another process. Call connect() in this one.")
         with self._lock:
@@ -269,6 +269,6 @@ class KafkaBroker:
 
     def _choose(self, topic: Topic, keys: list[bytes | None]) -> list[int]:
         if topic.partitions > 1 and None in keys and topic.id not in self._turns:
-            # Go on where other processes ended: a process that produces little would always begin with partition 0.
+            # Continue where others stopped. Otherwise a process that produces little would always begin with 0.
             self._turns[topic.id] = count(sum(topics.end_offsets(self._admin(), topic).values()))
         return choose_partitions(keys, topic.partitions, self._turns.get(topic.id, count()))

@@ -86,7 +86,7 @@ def readable_error(
     if code in NOT_READY:
         return UnavailableError(f"{where}: the cluster is not ready ({text})")
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
-        return TopicError(f"topic '{topic}' exists already at {connection.address}")
+        return TopicError(f"topic '{topic}' already exists at {connection.address}")
     if code == KafkaError._UNKNOWN_PARTITION and topic is not None:
         return TopicError(f"{where}: the partition does not exist")
     if code in UNKNOWN_TOPIC and topic is not None:

@@ -40,7 +40,7 @@ class LocalBroker:
     def create_topic(
         self, name: str, partitions: int = 1, *, compact: bool = False, retention_ms: int | None = None
     ) -> TopicInfo:
-        """Create a topic. Raise a TopicError if it exists already."""
+        """Create a topic. Raise a TopicError if it already exists."""
         made = TopicInfo(name, partitions, bool(compact), retention_ms)
         topics.create_topic(self._file, made)
         return made

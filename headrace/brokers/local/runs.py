@@ -61,7 +61,7 @@ def forget_application(file: LogFile, application_id: str) -> None:
     """Forget an application's runs, batches and positions. A process that still runs it cannot write any more."""
 
     def forget(connection: sqlite3.Connection) -> None:
-        # Run numbers are not used again. Otherwise an old run could pass for a run of the application started anew.
+        # Run numbers are not used again. Otherwise an old run could be mistaken for a run of the new application.
         connection.execute(
             "UPDATE counters SET value = max(value, ?) WHERE name = 'highest forgotten run'",
             (run_number(file, application_id),),

@@ -56,12 +56,12 @@ def topic_deleted_error(file: LogFile, topic: Topic) -> TopicError:
 
 
 def create_topic(file: LogFile, info: TopicInfo) -> None:
-    """Create a topic. Raise a TopicError if it exists already."""
+    """Create a topic. Raise a TopicError if it already exists."""
     check_topic(info.name, info.partitions, info.retention_ms)
 
     def create(connection: sqlite3.Connection) -> None:
         if connection.execute("SELECT 1 FROM topics WHERE name = ?", (info.name,)).fetchone():
-            raise TopicError(f"topic '{info.name}' exists already in '{file.path}'")
+            raise TopicError(f"topic '{info.name}' already exists in '{file.path}'")
         _insert(connection, info)
 
     file.write(create)

@@ -73,7 +73,7 @@ class Appender:
         if topic is None:
             topic = self._topics[name] = find_topic(self._file, name)
             ends = self._ends[name] = end_offsets(self._file, topic)
-            # Go on where other processes ended: a process that produces little would always begin with partition 0.
+            # Continue where others stopped. Otherwise a process that produces little would always begin with 0.
             self._turns.setdefault(topic.id, sum(ends.values()))
         return topic
 

@@ -1,1 +1,1 @@
-"""Starts Spark: its session, Java, JVM and workers, and what its errors mean."""
+"""Start Spark: its session, Java, JVM and workers. Also say what its errors mean."""

@@ -1,7 +1,7 @@
-"""Spark's classes in a file, as Java has them in memory. With it an application starts in two thirds of the time.
+"""Spark's classes in a file, in the form that Java has in memory: an application starts in two thirds of the time.
 
 Most of a start is Java's work on thousands of classes: it reads, checks and links them. Java can keep the result
-("class data sharing") for one Java and one PySpark. It silently ignores a file that does not fit.
+("class data sharing") for one version of Java and PySpark. It silently ignores a file that does not fit.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _QUIET = "-Xlog:disable"
 
 
 def archive_options(java_home: Path, given: str) -> str:
-    """Return the options that let a JVM use the file, unless there is none or the given options name another."""
+    """Return the options that let a JVM use the file. Return none if there is no file or `given` names another one."""
     file = archive_file(java_home)
     return f'"-XX:SharedArchiveFile={file}" {_QUIET}' if file.exists() and "Archive" not in given else ""
 
 
 def archive_file(java_home: Path) -> Path:
-    """Return where the file is: beside the packages whose classes it has, so that it goes when they go."""
+    """Return the path of the file. It is beside the packages whose classes it holds, so it is removed with them."""
     return Path(sys.prefix) / "share" / "headrace" / f"{java_home.name}.jsa"
 
 
 def make_archive() -> Path:
-    """Make the file: run a demo, whose Java writes the file when it ends."""
+    """Make the file: run a demo and let its Java write the file at the end."""
     file = archive_file(find_java())
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -39,11 +39,11 @@ def make_archive() -> Path:
             draft = Path(folder) / "classes.jsa"
             _run_demo(folder, f'"-XX:ArchiveClassesAtExit={draft}" {_QUIET}')
             if not draft.exists():
-                raise ConfigError("Java has not written a file of Spark's classes. This Java may not support it")
-            _run_demo(folder, f'"-XX:SharedArchiveFile={draft}" {_QUIET}')  # a file that was cut off would crash Java
+                raise ConfigError("Java did not write a file of Spark's classes. Try another Java, which supports this")
+            _run_demo(folder, f'"-XX:SharedArchiveFile={draft}" {_QUIET}')  # an incomplete file would crash Java
             draft.replace(file)
     except OSError as error:
-        raise ConfigError(f"Spark's classes cannot be kept in '{file.parent}': {error.strerror}") from None
+        raise ConfigError(f"cannot write Spark's classes to '{file.parent}': {error.strerror}") from None
     return file
 
 
@@ -58,4 +58,4 @@ def _run_demo(folder: str, java_options: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise ConfigError(f"the demo that loads Spark's classes has failed: {done.stderr.strip()}")
+        raise ConfigError(f"the demo that loads Spark's classes failed: {done.stderr.strip()}")

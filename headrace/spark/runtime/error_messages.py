@@ -1,4 +1,4 @@
-"""Spark's errors, in words that help a user of Python."""
+"""Spark's errors in words that help a user of Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KEPT: dict[str, type[HeadraceError]] = {
     "SupersededError": SupersededError,
     "UnavailableError": UnavailableError,
 }
-"""The errors by which an application decides what to do."""
+"""The errors that decide what an application does next."""
 _OURS = ("StreamsError", "TaskError", "TopicError", "ProcessorStateError")
 _OF_SPARK = ("Py4JJavaError", "PythonException", "StreamingQueryException", "SparkException")
 _LOG_IS_SHARED = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -20,12 +20,12 @@ _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (
 
 
 def is_of_a_shared_log(error: BaseException) -> bool:
-    """Tell whether Spark has found that another run has noted the same batch in the same checkpoint."""
+    """Tell whether Spark found that another run had noted the same batch in the same checkpoint."""
     return _LOG_IS_SHARED in str(error)
 
 
 def readable(error: BaseException) -> BaseException:
-    """Return an error of Headrace as it is, and one of Spark with the message of the Python code below it."""
+    """Return an error of Headrace unchanged. Give an error of Spark the message of the Python error inside it."""
     if isinstance(error, HeadraceError) or not type(error).__module__.startswith(("pyspark", "py4j")):
         return error
     text = str(error)
@@ -36,9 +36,12 @@ def readable(error: BaseException) -> BaseException:
         return _KEPT[name](message)
     if name in _OURS:
         return StreamsError(message)
-    # After our own errors, which may mention a connection to a broker.
+    # Only after our own errors, because these may mention a connection to a broker.
     if "Python worker exited unexpectedly" in text or "Connection reset" in text:
-        return StreamsError("a Python worker died (killed, or out of memory?): the batch was not committed")
+        return StreamsError(
+            "a Python worker died (killed, or out of memory?): the batch was not committed. The next run tries it "
+            "again. If memory is short, set a smaller max_records_per_batch"
+        )
     if said:
         return StreamsError(f"{name}: {message}")
     told = [

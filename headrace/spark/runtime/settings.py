@@ -1,4 +1,4 @@
-"""The settings that Spark is started with: ours, the user's over them, and those on which results depend.
+"""The settings that Spark is started with: our defaults, the user's settings, and those that results depend on.
 
 Tests: `tests/spark/runtime/test_session.py`.
 """
@@ -30,29 +30,29 @@ REQUIRED = {
     ),
     _FORMAT: ("2", "attempts at a batch must not write their state to the same files"),
 }
-"""The settings on which results depend, and why."""
+"""The settings that results depend on, with the reasons."""
 
 _SQL_SETTINGS = {
     _PROVIDER: REQUIRED[_PROVIDER][0],
-    # Every attempt at a batch has files of its own, and the batch's commit names the ones that count. In the first
-    # format all attempts use one name, and the first to write it wins: perhaps a failed attempt, or one of another run.
+    # Every attempt at a batch has its own files, and the batch's commit names the files that count. In the first format
+    # all attempts use one name, and the first to write wins. It may be a failed attempt, or an attempt of another run.
     _FORMAT: REQUIRED[_FORMAT][0],
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
-    # Spark sees a few large rows. Generating code for them in every batch takes longer than doing without.
+    # Spark sees a few large rows. Generating code for them in every batch would take longer than it saves.
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
 }
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""As safe as the default on a local disk, where a rename is atomic. The default starts five programs for every file."""
+"""As safe on a local disk, where a rename is atomic, as the default, which starts five programs for every file."""
 
 JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
-# On one machine the JVM shares the cores with Python, which does the work; the JVM moves messages and keeps state. The
+# On one machine the JVM shares the cores with Python, which does the work. The JVM moves messages and keeps state. The
 # quick compiler and the collector with one thread take half the time of the default ones, and start sooner.
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _ONE_THREAD_COLLECTOR = "-XX:+UseSerialGC"
@@ -60,7 +60,7 @@ _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 
 def settings_of(config: StreamsConfig) -> dict[str, str]:
-    """Return Spark's settings for an application: ours, and the user's over them."""
+    """Return Spark's settings for an application: our defaults, overridden by the user's settings."""
     given = {name: _text(value) for name, value in config.spark.items()}
     _check(config.master, given)
     settings = {
@@ -72,7 +72,7 @@ def settings_of(config: StreamsConfig) -> dict[str, str]:
         "spark.driver.maxResultSize": "0",
         **dict.fromkeys(ATTEMPTS, "1"),
         "spark.speculation": "false",
-        # Above that, PySpark would send a function as a broadcast variable, which stateful stages do not load.
+        # PySpark would send a larger function as a broadcast variable, and stateful stages do not load these.
         "spark.broadcast.UDFCompressionThreshold": "2047m",
         "spark.executorEnv.PYTHONHASHSEED": "0",
         **_SQL_SETTINGS,
@@ -91,7 +91,7 @@ def settings_of(config: StreamsConfig) -> dict[str, str]:
 
 
 def _jvm_options(master: str, given: str) -> list[str]:
-    """Return what makes a JVM beside the workers take little of their time; what is given counts more."""
+    """Return options that keep a JVM from taking time that the workers on its machine need. Given options win."""
     if not is_local(master):
         return []
     return [_QUICK_COMPILER, *([] if _COLLECTOR.search(given) else [_ONE_THREAD_COLLECTOR])]

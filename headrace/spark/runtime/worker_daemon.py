@@ -1,8 +1,8 @@
-"""Spark's own daemon, which forks the Python workers, but quiet when Spark ends before them.
+"""Spark's own daemon, which forks the Python workers. This one prints nothing if Spark ends before them.
 
-Over TCP a worker waits for the rest of its input until its system has acknowledged the beginning: 40 ms, several times
-in a batch. Over unix sockets it does not wait. But there a worker learns at once that nobody reads its last message,
-and Spark's daemon prints that as a traceback while the application ends.
+Over TCP, a worker gets the rest of its input only when its system has acknowledged the beginning. This takes 40 ms,
+several times in a batch. Over unix sockets it does not wait. But then a worker notices at once that nobody reads its
+last message, and Spark's daemon prints a traceback for it while the application ends.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pyspark import daemon
 
 
 def print_exception() -> None:
-    """Print what a worker died of, unless Spark has closed its socket: Spark knows that."""
+    """Print the exception that ended a worker, unless Spark itself closed the socket."""
     if not isinstance(sys.exception(), ConnectionError):
         traceback.print_exc()
 
 
 if __name__ == "__main__":
-    os.environ["PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE"] = "true"  # or else it prints that without asking us
+    # Otherwise the daemon prints without calling `print_exception`.
+    os.environ["PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE"] = "true"
     vars(daemon)["traceback"] = SimpleNamespace(print_exc=print_exception, format_exc=traceback.format_exc)
     daemon.manager()

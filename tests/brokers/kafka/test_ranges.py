@@ -89,7 +89,7 @@ def test_many_records_come_in_pages_and_in_order(broker: KafkaBroker, reader: Ra
     assert all(row[3] == b"%d" % row[0] + bytes(500) for page in pages for row in page)
 
 
-# -- stretches ---------------------------------------------------------------------------------------------------------
+# -- ranges ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_range_is_that_of_the_offsets(broker: KafkaBroker, reader: RangeReader, lines: str) -> None:

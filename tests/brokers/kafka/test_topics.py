@@ -100,7 +100,7 @@ def test_a_second_topic_of_a_name_is_refused(broker: Broker) -> None:
     name = unique("lines")
     broker.create_topic(name, 2)
 
-    with pytest.raises(TopicError, match=f"topic '{name}' exists already at localhost:"):
+    with pytest.raises(TopicError, match=f"topic '{name}' already exists at localhost:"):
         broker.create_topic(name, 5)
     assert broker.topics()[name].partitions == 2
 

@@ -1,4 +1,4 @@
-"""Where batches end: a batch is a beginning of the one order that all records have, however they are cut."""
+"""Where batches end: all records have one order, and each batch takes the beginning of it."""
 
 import itertools
 from collections.abc import Iterator, Mapping

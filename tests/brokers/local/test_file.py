@@ -1,4 +1,4 @@
-"""Files that are no embedded log, and places where there can be none."""
+"""Files that are not an embedded log, and paths where none can be created."""
 
 import os
 import sqlite3

@@ -92,7 +92,7 @@ def test_a_reader_is_told_that_its_topic_was_deleted(broker: LocalBroker) -> Non
 def test_a_second_topic_of_a_name_is_refused(broker: LocalBroker) -> None:
     broker.create_topic("lines", 2)
 
-    with pytest.raises(TopicError, match="topic 'lines' exists already"):
+    with pytest.raises(TopicError, match="topic 'lines' already exists"):
         broker.create_topic("lines", 5)
     assert broker.topics()["lines"].partitions == 2
 

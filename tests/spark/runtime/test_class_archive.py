@@ -78,7 +78,9 @@ def test_a_file_that_does_not_fit_is_left_aside_without_a_word(prefix: Path) -> 
 def test_a_folder_that_cannot_be_written_is_named(prefix: Path) -> None:
     (prefix / "share").touch()
 
-    with pytest.raises(ConfigError, match=f"cannot be kept in '{prefix}/share/headrace': Not a directory"):
+    with pytest.raises(
+        ConfigError, match=f"cannot write Spark's classes to '{prefix}/share/headrace': Not a directory"
+    ):
         make_archive()
 
 

@@ -1,4 +1,4 @@
-"""Which Java is taken, and what stands in front of it."""
+"""Which Java is used, and the script that starts it."""
 
 import logging
 import os

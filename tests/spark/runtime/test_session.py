@@ -1,4 +1,4 @@
-"""Spark as it is started for the user: with nothing set up, in silence, and gone when the process is."""
+"""Spark starts without any setup and without output, and ends with the process."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Processors of the user's, in the DSL and alone, and topologies of many steps."""
+"""A user's processors, in the DSL and alone, and topologies with many steps."""
 
 import re
 from collections.abc import Callable

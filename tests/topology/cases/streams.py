@@ -1,4 +1,4 @@
-"""Sources, stateless steps, splits, repartitions and streams taken as tables."""
+"""Sources, stateless steps, splits, repartitions and streams turned into tables."""
 
 import re
 from typing import Any
