@@ -100,5 +100,5 @@ class CommittedStore:
         return self._image.touched
 
 
-def _or_default(serde: Serde[Any] | None, part: str) -> Serde[Any]:
-    return serde if serde is not None else (String if part == "key" else Json)
+def _or_default(serde: Serde[Any] | None, role: str) -> Serde[Any]:
+    return serde if serde is not None else (String if role == "key" else Json)
