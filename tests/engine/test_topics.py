@@ -35,7 +35,7 @@ def test_missing_topics_are_created_but_no_internal_ones(broker: LocalBroker) ->
 
 
 def test_a_pattern_needs_a_topic(broker: LocalBroker) -> None:
-    with pytest.raises(NoTopicYetError, match=r"no topic matches the pattern 'in-.\*'. Create one, or change"):
+    with pytest.raises(NoTopicYetError, match="no topic matches the pattern 'in-"):
         create_topics(reading(re.compile("in-.*")), CONFIG, broker)
 
 
