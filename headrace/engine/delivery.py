@@ -77,6 +77,11 @@ class Delivery(Protocol):
         """Open an outbox for the tasks of this process in a batch."""
 
 
+def needs_causes(worker: Worker, delivery: Delivery) -> bool:
+    """Tell whether records need causes, by which other tasks or the driver merge the outputs."""
+    return bool(worker.application.routes.tasks) or delivery.merges_by_cause
+
+
 def delivery_of(permit: object | None) -> Delivery:
     """Return the delivery of a run: in place if the broker gave a permit."""
     return DeliveryThroughDriver() if permit is None else DeliveryInPlace(permit)

@@ -10,7 +10,7 @@ from contextlib import closing
 from time import perf_counter
 
 from headrace.engine.crash import crash_point
-from headrace.engine.delivery import Delivery
+from headrace.engine.delivery import Delivery, needs_causes
 from headrace.engine.failures import failure_messages
 from headrace.engine.images import image_folder, open_image
 from headrace.engine.inputs import Inputs, only_range
@@ -36,7 +36,7 @@ class StatefulTask:
     def __init__(self, worker: Worker, delivery: Delivery, number: int, epochs: EpochStore, batch: int) -> None:
         self._worker, self._number, self._epochs = worker, number, epochs
         self._unit, self._partition = worker.application.units[number]
-        self._inputs = Inputs(worker, with_causes=bool(worker.application.routes.tasks) or delivery.merges_by_cause)
+        self._inputs = Inputs(worker, with_causes=needs_causes(worker, delivery))
         self._outbox = delivery.open(worker, batch)
         self._numbers: dict[str, float] | None = None
 

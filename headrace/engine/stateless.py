@@ -7,7 +7,7 @@ from functools import partial
 from time import perf_counter
 
 from headrace.engine.crash import crash_point
-from headrace.engine.delivery import Delivery, Outbox
+from headrace.engine.delivery import Delivery, Outbox, needs_causes
 from headrace.engine.failures import BEFORE_ALL_LEVELS, failure_messages
 from headrace.engine.inputs import Inputs, only_range
 from headrace.engine.messages import FOR_DRIVER, Report, Routed, SentRecords, TopicRange
@@ -107,7 +107,7 @@ class StatelessStage:
         self._application = worker.application
         self._outbox = delivery.open(worker, batch)
         self._tasks = StatelessTasks(worker, self._outbox)
-        self._inputs = Inputs(worker, with_causes=bool(worker.application.routes.tasks) or delivery.merges_by_cause)
+        self._inputs = Inputs(worker, with_causes=needs_causes(worker, delivery))
         self._has_failed = False
         self._process_seconds = 0.0
 
